@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use lango_domain::approval::Approver;
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::{Model, ModelError};
-use lango_domain::session::SessionStore;
 use lango_domain::{AgentTree, TeamMode, Tool};
+use lango_domain::{StoreError, Stores};
 use lango_engine::{ClockAndIds, Models, Runner, RunnerParts, TurnHooks};
 use lango_models::offline::{self, OfflineFirst};
 use lango_models::{
@@ -17,14 +17,14 @@ use lango_models::{
     select_model,
 };
 use lango_remote::RemoteTeam;
-use lango_store::{SqliteStore, SqliteStoreError, StoreLocation};
+use lango_store::{SqliteStore, StoreLocation};
 use lango_text::suggest;
 use uuid::Uuid;
 
 use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
 use crate::hooks::turn_hooks;
-use crate::lazy_store::LazyStore;
+use crate::lazy_stores::LazyStores;
 use crate::ollama;
 use crate::recording::Recording;
 use crate::remote_agents::{connect_remote_agents, no_remote_agents};
@@ -44,13 +44,13 @@ pub enum StartError {
     #[error(transparent)]
     Model(#[from] ModelError),
     #[error(transparent)]
-    Store(#[from] SqliteStoreError),
+    Store(#[from] StoreError),
 }
 
-/// The assembled assistant: a runner, its models and its store.
+/// The assembled assistant: a runner, its models and its stores.
 pub struct Assistant {
     pub runner: Runner,
-    pub store: SqliteStore,
+    pub stores: Stores,
     /// The display name of the model.
     pub model_name: String,
     /// Warnings about the configuration and the files of the team.
@@ -62,7 +62,7 @@ pub struct Assistant {
 
 /// The parts from which [`Assistant::open`] assembles an assistant.
 pub struct AssistantOptions<'a> {
-    pub store: &'a LazyStore,
+    pub stores: &'a LazyStores,
     pub tools: Vec<Tool>,
     pub approver: Option<Arc<dyn Approver>>,
     pub recording: &'a Recording,
@@ -78,7 +78,7 @@ impl Assistant {
         options: AssistantOptions<'_>,
     ) -> Result<Self, StartError> {
         let AssistantOptions {
-            store,
+            stores,
             tools,
             approver,
             recording,
@@ -98,11 +98,11 @@ impl Assistant {
         let team = assemble_team_with(loaded, environment, tools, &remote_agents)?;
         let connected = connect_or_replay_models(loaded, environment, &team, recording)?;
         // A replayed turn was saved when it was recorded.
-        let store = match recording {
-            Recording::Replay(_) => SqliteStore::open(StoreLocation::Memory)?,
-            Recording::Off | Recording::Record(_) => store.open()?,
+        let stores = match recording {
+            Recording::Replay(_) => SqliteStore::open(StoreLocation::Memory)?.stores(),
+            Recording::Off | Recording::Record(_) => stores.open()?,
         };
-        let hooks = turn_hooks(loaded, environment, &store, recording, &connected)?;
+        let hooks = turn_hooks(loaded, environment, &stores, recording, &connected)?;
         let unsaved_warning = store::unsaved_warning(loaded, environment);
         let warnings = loaded
             .warnings
@@ -122,11 +122,11 @@ impl Assistant {
                 .map(|member| (member.name, member.agent))
                 .collect(),
             clock_and_ids: recording.wrap_clock_and_ids(clock_and_ids()),
-            ..runner_parts(loaded, team.tree, connected.models, hooks, &store)
+            ..runner_parts(loaded, team.tree, connected.models, hooks, &stores)
         });
         Ok(Self {
             runner,
-            store,
+            stores,
             model_name,
             warnings,
             agents,
@@ -165,12 +165,12 @@ pub(crate) fn runner_parts(
     tree: AgentTree,
     models: Models,
     hooks: TurnHooks,
-    store: &SqliteStore,
+    stores: &Stores,
 ) -> RunnerParts {
     RunnerParts {
         tree,
         models,
-        store: Arc::new(store.clone()) as Arc<dyn SessionStore>,
+        store: Arc::clone(&stores.sessions),
         approver: None,
         approval_policy: loaded.settings.security.approval.clone(),
         hooks,

@@ -9,17 +9,17 @@ use lango_documents::LazyDocumentIndex;
 use lango_documents::document_index::{DocumentIndex, DocumentIndexError, IngestSource};
 use lango_documents::embedding::{self, EmbedderDeps, EmbeddingProvider};
 use lango_documents::parse::pdf_text;
+use lango_domain::Stores;
 use lango_domain::Tool;
 use lango_domain::documents::PassageExpander;
 use lango_graph::GraphExpander;
-use lango_store::{SqliteStore, StoreLocation};
 
 use crate::assistant::jitter;
 use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
 use crate::graph::lazy_graph;
 use crate::knowledge_base::knowledge_base_tools;
-use crate::lazy_store::LazyStore;
+use crate::lazy_stores::LazyStores;
 use crate::memory::memory_tools;
 use crate::toolset::{Toolset, own_folders};
 
@@ -31,17 +31,17 @@ const INDEX_FOLDER: &str = "words";
 pub fn open_document_index(
     loaded: &LoadedConfig,
     environment: &Environment,
-    store: SqliteStore,
+    stores: Stores,
 ) -> Result<DocumentIndex, DocumentIndexError> {
     // The index of an in-memory store does not belong in the data folder.
     let data_folder = environment
         .data_folder()
-        .filter(|_| *store.location() != StoreLocation::Memory);
+        .filter(|_| !stores.maintenance.is_in_memory());
     // Each store has its own folder, since change numbers are only valid within one store.
     let folder = data_folder
         .unwrap_or_else(std::env::temp_dir)
         .join(INDEX_FOLDER)
-        .join(store.identity());
+        .join(stores.maintenance.identity());
     let mut settings = loaded.settings.embedding.clone();
     settings.path = settings
         .path
@@ -50,7 +50,7 @@ pub fn open_document_index(
         jitter: Arc::new(jitter),
     };
     let embedder = embedding::connect(&settings, deps)?;
-    Ok(DocumentIndex::new(Arc::new(store), folder, embedder))
+    Ok(DocumentIndex::new(stores.documents, folder, embedder))
 }
 
 /// Returns the ingest source for a path that the user typed. Lango's own folders are excluded.
@@ -76,25 +76,25 @@ pub fn knowledge_tools(
     loaded: &LoadedConfig,
     environment: &Environment,
     toolset: &Toolset,
-    store: &LazyStore,
+    stores: &LazyStores,
 ) -> Result<Vec<Tool>, ConfigError> {
     let settings = &loaded.settings;
     let read_pdf = Arc::new(|bytes| pdf_text(bytes).map_err(|error| error.to_string()));
     let mut tools = lango_web::tools(&settings.search, &settings.net, read_pdf)
         .map_err(|error| ConfigError::new(error.to_string()))?;
-    let graph = lazy_graph(store);
+    let graph = lazy_graph(stores);
     if settings.graph.enabled {
         tools.extend(lango_graph::tools(&graph));
     }
     if settings.embedding.provider != EmbeddingProvider::None {
         let expands = settings.graph.enabled && settings.rag.graph;
         let expander = expands.then(|| Arc::new(GraphExpander(graph)) as Arc<dyn PassageExpander>);
-        let (loaded, environment, store) = (loaded.clone(), environment.clone(), store.clone());
+        let (loaded, environment, stores) = (loaded.clone(), environment.clone(), stores.clone());
         let documents = LazyDocumentIndex::new(move || {
-            let store = store
+            let stores = stores
                 .open()
                 .map_err(|error| DocumentIndexError::Aborted(error.to_string()))?;
-            open_document_index(&loaded, &environment, store).map(Arc::new)
+            open_document_index(&loaded, &environment, stores).map(Arc::new)
         });
         tools.extend(lango_documents::tools(
             &documents,
@@ -102,7 +102,7 @@ pub fn knowledge_tools(
             Some(toolset.document_access()),
         ));
     }
-    tools.extend(memory_tools(loaded, environment, store));
-    tools.extend(knowledge_base_tools(loaded, environment, store));
+    tools.extend(memory_tools(loaded, environment, stores));
+    tools.extend(knowledge_base_tools(loaded, environment, stores));
     Ok(tools)
 }

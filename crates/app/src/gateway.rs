@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use lango_domain::Clock;
+use lango_domain::Stores;
 use lango_domain::Tool;
+use lango_domain::access_tokens::token_value;
 use lango_domain::secret::Secret;
 use lango_engine::{Runner, RunnerParts};
 use lango_gateway::{
@@ -12,14 +14,13 @@ use lango_gateway::{
     UnreachableAgents,
 };
 use lango_remote::{RemoteAvailability, RemoteTeam};
-use lango_store::{SqliteStore, token_value};
 use uuid::Uuid;
 
 use crate::assistant::{StartError, connect_models, runner_parts};
 use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
 use crate::hooks::turn_hooks;
-use crate::lazy_store::LazyStore;
+use crate::lazy_stores::LazyStores;
 use crate::recording::Recording;
 use crate::remote_agents::{connect_remote_agents, refresh_in_background};
 use crate::store::delete_session_files;
@@ -65,19 +66,19 @@ pub type ToolFactory = Box<dyn Fn() -> Result<Vec<Tool>, ConfigError> + Send + S
 pub fn build_server(
     loaded: &LoadedConfig,
     environment: &Environment,
-    store: &LazyStore,
+    stores: &LazyStores,
     make_tools: ToolFactory,
 ) -> Result<GatewayServer, StartError> {
-    let store = store.open()?;
+    let stores = stores.open()?;
     let now: Clock = Arc::new(Timestamp::now);
-    let bridge = ClientBridge::new(store.clone(), Arc::clone(&now));
+    let bridge = ClientBridge::new(stores.clone(), Arc::clone(&now));
     let team_builder = TeamBuilder {
         loaded: loaded.clone(),
         environment: environment.clone(),
         make_tools,
         remote_agents: connect_remote_agents(loaded, environment)?,
         bridge: bridge.clone(),
-        store: store.clone(),
+        stores: stores.clone(),
     };
     let generation = team_builder.remote_agents.generation();
     let BuiltTeam {
@@ -88,7 +89,7 @@ pub fn build_server(
     let home = environment.clone();
     let parts = lango_gateway::GatewayParts {
         settings: loaded.settings.server.clone(),
-        store,
+        stores,
         client_bridge: bridge,
         team,
         delete_session_hook: Arc::new(move |principal, session| {
@@ -120,7 +121,7 @@ struct TeamBuilder {
     make_tools: ToolFactory,
     remote_agents: RemoteTeam,
     bridge: ClientBridge,
-    store: SqliteStore,
+    stores: Stores,
 }
 
 struct BuiltTeam {
@@ -151,12 +152,12 @@ impl TeamBuilder {
         let mut hooks = turn_hooks(
             loaded,
             environment,
-            &self.store,
+            &self.stores,
             &Recording::Off,
             &connected,
         )?;
         hooks.context_sources.push(self.bridge.context_source());
-        let parts = runner_parts(loaded, team.tree, connected.models, hooks, &self.store);
+        let parts = runner_parts(loaded, team.tree, connected.models, hooks, &self.stores);
         let runner = Runner::new(RunnerParts {
             approver: Some(self.bridge.approver()),
             remotes: self

@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use lango_domain::Stores;
 use lango_graph::{Graph, GraphError, LazyGraph};
-use lango_store::SqliteStore;
 
-use crate::lazy_store::LazyStore;
+use crate::lazy_stores::LazyStores;
 
-/// Opens the graph in this store.
-pub fn open_graph(store: SqliteStore) -> Graph {
-    Graph::new(Arc::new(store), Arc::new(Timestamp::now))
+/// Opens the graph in these stores.
+pub fn open_graph(stores: Stores) -> Graph {
+    Graph::new(stores.graph, Arc::new(Timestamp::now))
 }
 
 /// Returns a graph that is opened on first use.
-pub fn lazy_graph(store: &LazyStore) -> LazyGraph {
-    let store = store.clone();
+pub fn lazy_graph(stores: &LazyStores) -> LazyGraph {
+    let stores = stores.clone();
     LazyGraph::new(move || {
-        store
+        stores
             .open()
-            .map(|store| Arc::new(open_graph(store)))
+            .map(|stores| Arc::new(open_graph(stores)))
             .map_err(|error| GraphError::Failed(error.to_string()))
     })
 }

@@ -1,7 +1,7 @@
 //! Assembles the turn hooks of memory and the knowledge base.
 
+use lango_domain::Stores;
 use lango_engine::TurnHooks;
-use lango_store::SqliteStore;
 
 use crate::assistant::{ConnectedModels, StartError};
 use crate::config::LoadedConfig;
@@ -14,14 +14,14 @@ use crate::{knowledge_base, memory};
 pub(crate) fn turn_hooks(
     loaded: &LoadedConfig,
     environment: &Environment,
-    store: &SqliteStore,
+    stores: &Stores,
     recording: &Recording,
     connected: &ConnectedModels,
 ) -> Result<TurnHooks, StartError> {
     let mut hooks = memory::memory_hooks(
         loaded,
         environment,
-        store,
+        stores,
         recording,
         connected.selected.as_ref(),
     )?;
@@ -29,7 +29,7 @@ pub(crate) fn turn_hooks(
         let knowledge = knowledge_base::knowledge_hooks(
             loaded,
             environment,
-            store,
+            stores,
             connected.librarian.clone(),
         );
         hooks.context_sources.extend(knowledge.context_sources);

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use lango_domain::Clock;
+use lango_domain::Stores;
 use lango_domain::Tool;
 use lango_domain::hooks::{Advisor, AfterTurn, ContextSource};
-use lango_domain::inquiries::InquiryStore;
 use lango_domain::knowledge::KnowledgeStore;
 use lango_domain::lazy::Lazy;
 use lango_domain::model::Model;
@@ -15,24 +15,23 @@ use lango_memory::inquiries::{self, Inquiries};
 use lango_memory::knowledge_base::{
     self, KnowledgeBase, KnowledgeContext, LearningAdvisor, OutcomeTracker,
 };
-use lango_store::SqliteStore;
 use lango_text::secret_scan::SecretScanner;
 
 use crate::assistant::known_secrets;
 use crate::config::LoadedConfig;
 use crate::environment::Environment;
-use crate::lazy_store::LazyStore;
+use crate::lazy_stores::LazyStores;
 
 /// Opens the knowledge base in this store.
 pub fn open_knowledge_base(
     loaded: &LoadedConfig,
     environment: &Environment,
-    store: &SqliteStore,
+    stores: &Stores,
 ) -> KnowledgeBase {
     build_knowledge_base(
         loaded,
         environment,
-        Lazy::ready(Arc::new(store.clone()) as Arc<dyn KnowledgeStore>),
+        Lazy::ready(Arc::clone(&stores.knowledge)),
     )
 }
 
@@ -41,18 +40,18 @@ pub fn open_knowledge_base(
 pub(crate) fn knowledge_base_tools(
     loaded: &LoadedConfig,
     environment: &Environment,
-    lazy_store: &LazyStore,
+    lazy_stores: &LazyStores,
 ) -> Vec<Tool> {
     let settings = &loaded.settings;
     if !settings.knowledge.enabled {
         return Vec::new();
     }
-    let opened = lazy_store.clone();
-    let store = Lazy::new(move || Ok(Arc::new(opened.open()?) as Arc<dyn KnowledgeStore>));
+    let opened = lazy_stores.clone();
+    let store = Lazy::new(move || Ok(opened.open()?.knowledge));
     let mut tools = knowledge_base::tools(&build_knowledge_base(loaded, environment, store));
     if settings.librarian.enabled {
-        let opened = lazy_store.clone();
-        let store = Lazy::new(move || Ok(Arc::new(opened.open()?) as Arc<dyn InquiryStore>));
+        let opened = lazy_stores.clone();
+        let store = Lazy::new(move || Ok(opened.open()?.inquiries));
         tools.extend(inquiries::tools(&store, &clock()));
     }
     tools
@@ -62,30 +61,27 @@ pub(crate) fn knowledge_base_tools(
 pub(crate) fn knowledge_hooks(
     loaded: &LoadedConfig,
     environment: &Environment,
-    store: &SqliteStore,
+    stores: &Stores,
     model: Option<Arc<dyn Model>>,
 ) -> TurnHooks {
     let settings = &loaded.settings;
     if !settings.knowledge.enabled {
         return TurnHooks::default();
     }
-    let (knowledge_base, sessions) = (
-        open_knowledge_base(loaded, environment, store),
-        Arc::new(store.clone()),
-    );
+    let knowledge_base = open_knowledge_base(loaded, environment, stores);
     let mut context_sources: Vec<Arc<dyn ContextSource>> =
         vec![Arc::new(KnowledgeContext(knowledge_base.clone()))];
     let outcomes = OutcomeTracker {
         knowledge_base: knowledge_base.clone(),
-        sessions: sessions.clone(),
+        sessions: Arc::clone(&stores.sessions),
     };
     let mut after_turn: Vec<Arc<dyn AfterTurn>> = vec![Arc::new(outcomes)];
     if settings.librarian.enabled {
         let inquiries = Arc::new(Inquiries::new(inquiries::InquiryParts {
-            store: Lazy::ready(Arc::new(store.clone()) as Arc<dyn InquiryStore>),
+            store: Lazy::ready(Arc::clone(&stores.inquiries)),
             knowledge_base: knowledge_base.clone(),
-            memories: sessions.clone(),
-            sessions,
+            memories: Arc::clone(&stores.memory),
+            sessions: Arc::clone(&stores.sessions),
             model,
             settings: settings.librarian.clone(),
         }));

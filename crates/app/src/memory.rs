@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use lango_domain::Stores;
 use lango_domain::Tool;
 use lango_domain::lazy::Lazy;
 use lango_engine::TurnHooks;
@@ -10,42 +11,41 @@ use lango_graph::GraphBatchFormat;
 use lango_memory::forget::Forgetter;
 use lango_memory::observational_memory::{MemoryParts, ObservationalMemory, Observer, tools};
 use lango_models::SelectedModel;
-use lango_store::SqliteStore;
 use lango_text::secret_scan::SecretScanner;
 
 use crate::assistant::{StartError, jitter, known_secrets, observer_model};
 use crate::config::LoadedConfig;
 use crate::environment::Environment;
-use crate::lazy_store::LazyStore;
+use crate::lazy_stores::LazyStores;
 use crate::recording::Recording;
 
 /// Returns the chronicler's tools, if memory is enabled (S82).
 pub fn memory_tools(
     loaded: &LoadedConfig,
     environment: &Environment,
-    store: &LazyStore,
+    stores: &LazyStores,
 ) -> Vec<Tool> {
     if !loaded.settings.observational_memory.enabled {
         return Vec::new();
     }
-    let (loaded, environment, store) = (loaded.clone(), environment.clone(), store.clone());
+    let (loaded, environment, stores) = (loaded.clone(), environment.clone(), stores.clone());
     tools(Lazy::new(move || {
-        let store = store.open().map_err(|error| error.to_string())?;
-        open_memory(&loaded, &environment, store)
+        let stores = stores.open().map_err(|error| error.to_string())?;
+        open_memory(&loaded, &environment, stores)
             .map(Arc::new)
             .map_err(|error| error.to_string())
     }))
 }
 
-/// Opens the memory in this store. Works without a model, so that memories can be listed and
+/// Opens the memory in these stores. Works without a model, so that memories can be listed and
 /// forgotten.
 pub fn open_memory(
     loaded: &LoadedConfig,
     environment: &Environment,
-    store: SqliteStore,
+    stores: Stores,
 ) -> Result<ObservationalMemory, StartError> {
     let selected = observer_model(loaded, environment, None).ok();
-    build_memory(loaded, environment, store, selected.as_ref())
+    build_memory(loaded, environment, stores, selected.as_ref())
 }
 
 /// Returns the turn hooks of memory. A recorded turn recalls nothing, since it must be the same in
@@ -53,7 +53,7 @@ pub fn open_memory(
 pub(crate) fn memory_hooks(
     loaded: &LoadedConfig,
     environment: &Environment,
-    store: &SqliteStore,
+    stores: &Stores,
     recording: &Recording,
     default_model: Option<&SelectedModel>,
 ) -> Result<TurnHooks, StartError> {
@@ -65,7 +65,7 @@ pub(crate) fn memory_hooks(
     let memory = Arc::new(build_memory(
         loaded,
         environment,
-        store.clone(),
+        stores.clone(),
         Some(&selected),
     )?);
     let mut hooks = TurnHooks {
@@ -79,15 +79,15 @@ pub(crate) fn memory_hooks(
     Ok(hooks)
 }
 
-/// Returns the forgetter of everything that was learned in this store.
-pub fn open_forgetter(store: SqliteStore) -> Forgetter {
-    Forgetter::new(Arc::new(store), Arc::new(GraphBatchFormat))
+/// Returns the forgetter of everything that was learned in these stores.
+pub fn open_forgetter(stores: Stores) -> Forgetter {
+    Forgetter::new(stores.learned, Arc::new(GraphBatchFormat))
 }
 
 fn build_memory(
     loaded: &LoadedConfig,
     environment: &Environment,
-    store: SqliteStore,
+    stores: Stores,
     selected: Option<&SelectedModel>,
 ) -> Result<ObservationalMemory, StartError> {
     let observer = match selected.filter(|selected| !selected.is_offline()) {
@@ -102,11 +102,11 @@ fn build_memory(
         }
     };
     Ok(ObservationalMemory::new(MemoryParts {
-        memories: Arc::new(store.clone()),
+        memories: Arc::clone(&stores.memory),
         observer,
         settings: loaded.settings.observational_memory.clone(),
         secret_scanner: SecretScanner::with_known_secrets(known_secrets(loaded, environment)),
-        forgetter: open_forgetter(store),
+        forgetter: open_forgetter(stores),
         now: Arc::new(Timestamp::now),
     }))
 }

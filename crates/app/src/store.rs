@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::{Timestamp, ToSpan};
 use lango_domain::event::{Principal, SessionId};
-use lango_store::{SqliteStore, SqliteStoreError, StoreLocation};
+use lango_domain::{StoreError, Stores};
+use lango_store::{SqliteStore, StoreLocation};
 use lango_tools::files::delete_turns;
 use lango_tools::shell::delete_outputs;
 
@@ -14,7 +15,7 @@ use crate::environment::Environment;
 const STORE_FILE: &str = "lango.sqlite";
 
 /// Returns the location of the store: in memory if there is no home folder.
-pub fn store_location(loaded: &LoadedConfig, environment: &Environment) -> StoreLocation {
+pub(crate) fn store_location(loaded: &LoadedConfig, environment: &Environment) -> StoreLocation {
     match &loaded.settings.store.path {
         Some(path) if path == Path::new(":memory:") => StoreLocation::Memory,
         Some(path) => StoreLocation::File(loaded.resolve(environment, "store.path", path)),
@@ -23,6 +24,14 @@ pub fn store_location(loaded: &LoadedConfig, environment: &Environment) -> Store
             .map_or(StoreLocation::Memory, |folder| {
                 StoreLocation::File(folder.join(STORE_FILE))
             }),
+    }
+}
+
+/// Returns the file of the store, or `None` for a store in memory.
+pub fn store_file(loaded: &LoadedConfig, environment: &Environment) -> Option<PathBuf> {
+    match store_location(loaded, environment) {
+        StoreLocation::File(file) => Some(file),
+        StoreLocation::Memory => None,
     }
 }
 
@@ -39,17 +48,17 @@ pub(crate) fn unsaved_warning(loaded: &LoadedConfig, environment: &Environment) 
 pub async fn apply_retention(
     loaded: &LoadedConfig,
     environment: &Environment,
-    store: &SqliteStore,
+    stores: &Stores,
     now: Timestamp,
-) -> Result<usize, SqliteStoreError> {
+) -> Result<usize, StoreError> {
     let Some(days) = loaded.settings.store.retention_days else {
         return Ok(0);
     };
     let hours = i64::from(days.get()).saturating_mul(24).min(24 * 365 * 100);
     let before = now.checked_sub(hours.hours()).unwrap_or(Timestamp::MIN);
     let mut count = 0;
-    for principal in store.principals().await? {
-        let deleted = store.prune(&principal, before).await?;
+    for principal in stores.catalog.principals().await? {
+        let deleted = stores.catalog.prune(&principal, before).await?;
         deleted
             .iter()
             .for_each(|session| delete_session_files(environment, &principal, session));
@@ -66,10 +75,24 @@ pub fn delete_session_files(environment: &Environment, principal: &Principal, se
     }
 }
 
-/// Returns the path to which a restore saves the previous store.
-pub fn pre_restore_backup_path(location: &StoreLocation, now: Timestamp) -> PathBuf {
+/// Replaces the content of the store with a backup. Returns the file in which the previous content
+/// is kept.
+pub async fn restore_store(
+    loaded: &LoadedConfig,
+    environment: &Environment,
+    from: &Path,
+    now: Timestamp,
+) -> Result<PathBuf, StoreError> {
+    let location = store_location(loaded, environment);
     let stamp = now.strftime("%Y%m%d-%H%M%S");
-    location
+    let kept = location
         .path()
-        .with_file_name(format!("before-restore-{stamp}.sqlite"))
+        .with_file_name(format!("before-restore-{stamp}.sqlite"));
+    SqliteStore::restore(location, from, &kept).await?;
+    Ok(kept)
+}
+
+/// Opens the stores in a file, apart from those of the settings.
+pub fn open_stores_in(file: &Path) -> Result<Stores, StoreError> {
+    Ok(SqliteStore::open(StoreLocation::File(file.to_path_buf()))?.stores())
 }

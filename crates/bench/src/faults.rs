@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use lango_app::{
-    Assistant, AssistantOptions, Environment, LazyStore, LoadedConfig, Overrides, Recording,
+    Assistant, AssistantOptions, Environment, LazyStores, LoadedConfig, Overrides, Recording,
 };
 use lango_domain::event::{EventBody, Principal, SessionId, Update};
 use lango_engine::TurnRequest;
@@ -114,10 +114,10 @@ pub fn child(child: &FaultsChild) -> Result<()> {
         .enable_all()
         .build()?
         .block_on(async {
-            let store = LazyStore::new(&loaded, &environment);
+            let store = LazyStores::new(&loaded, &environment);
             let (tools, recording) = (Vec::new(), &Recording::Off);
             let options = AssistantOptions {
-                store: &store,
+                stores: &store,
                 tools,
                 approver: None,
                 recording,

@@ -14,13 +14,15 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use futures::stream::{BoxStream, StreamExt};
 use jiff::Timestamp;
+use lango_domain::Stores;
+use lango_domain::access_tokens::{AccessToken, TokenScope, token_value};
 use lango_domain::event::{Principal, TurnId, Usage};
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 use lango_engine::{ApprovalPolicy, Models, Runner, TurnHooks, TurnLimits};
 use lango_gateway::{
     ClientBridge, Gateway, GatewayClockAndIds, GatewayParts, ServedTeam, ServerSettings, TeamInfo,
 };
-use lango_store::{AccessToken, SqliteStore, StoreLocation, TokenScope, token_value};
+use lango_store::{SqliteStore, StoreLocation};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -83,7 +85,7 @@ fn add_rss(mut measured: Value, process: u32) -> Result<Value> {
 }
 
 async fn make_token(file: &Path) -> Result<String> {
-    let store = SqliteStore::open(StoreLocation::from_path(file))?;
+    let stores = SqliteStore::open(StoreLocation::from_path(file))?.stores();
     let value = token_value(&[7; 32]);
     let token = AccessToken {
         name: "bench".to_owned(),
@@ -93,7 +95,7 @@ async fn make_token(file: &Path) -> Result<String> {
         expires: None,
         used: None,
     };
-    store.add_token(token, &value).await?;
+    stores.access_tokens.add_token(token, &value).await?;
     Ok(value.expose().to_owned())
 }
 
@@ -120,8 +122,8 @@ pub fn child(file: &Path) -> Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let store = SqliteStore::open(StoreLocation::from_path(file))?;
-        let bridge = ClientBridge::new(store.clone(), Arc::new(Timestamp::now));
+        let stores = SqliteStore::open(StoreLocation::from_path(file))?.stores();
+        let bridge = ClientBridge::new(stores.clone(), Arc::new(Timestamp::now));
         let limit = NonZeroUsize::MIN.saturating_add(8_191);
         let settings = ServerSettings {
             requests_per_minute: NonZeroU32::MAX,
@@ -134,8 +136,8 @@ pub fn child(file: &Path) -> Result<()> {
         let ids = AtomicUsize::new(0);
         let gateway = Gateway::new(GatewayParts {
             settings,
-            team: instant_team(&store, &bridge)?,
-            store,
+            team: instant_team(&stores, &bridge)?,
+            stores,
             client_bridge: bridge,
             delete_session_hook: Arc::new(|_, _| {}),
             clock_and_ids: GatewayClockAndIds {
@@ -150,7 +152,7 @@ pub fn child(file: &Path) -> Result<()> {
     })
 }
 
-fn instant_team(store: &SqliteStore, bridge: &ClientBridge) -> Result<ServedTeam> {
+fn instant_team(stores: &Stores, bridge: &ClientBridge) -> Result<ServedTeam> {
     let tree = team::build_tree()?;
     let info = TeamInfo::from_tree(&tree);
     let turns = AtomicUsize::new(0);
@@ -160,7 +162,7 @@ fn instant_team(store: &SqliteStore, bridge: &ClientBridge) -> Result<ServedTeam
             default: Arc::new(InstantModel),
             per_agent: BTreeMap::new(),
         },
-        store: Arc::new(store.clone()),
+        store: Arc::clone(&stores.sessions),
         approver: Some(bridge.approver()),
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks {

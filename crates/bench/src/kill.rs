@@ -13,11 +13,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use futures::StreamExt;
 use lango_app::{
-    Assistant, AssistantOptions, Environment, LazyStore, LoadedConfig, Overrides, Recording,
+    Assistant, AssistantOptions, Environment, LazyStores, LoadedConfig, Overrides, Recording,
     Toolset,
 };
 use lango_domain::event::{CallId, Event, EventBody, Principal, SessionId, Update};
-use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
+use lango_domain::session::{HistoryWindow, SessionKeyRef};
 use lango_engine::TurnRequest;
 use lango_testkit::model_server::{ModelServer, ReceivedRequest, ServerReply};
 use serde::Serialize;
@@ -57,9 +57,9 @@ pub fn child(child: &KillChild) -> Result<()> {
         .enable_all()
         .build()?
         .block_on(async {
-            let store = LazyStore::new(&loaded, &environment);
+            let store = LazyStores::new(&loaded, &environment);
             let options = AssistantOptions {
-                store: &store,
+                stores: &store,
                 tools,
                 approver: None,
                 recording: &Recording::Off,
@@ -300,7 +300,7 @@ impl Harness {
     /// Loads a session from a newly opened store.
     fn events(&self, session: &str) -> Result<Vec<Arc<Event>>> {
         let (loaded, environment) = load_settings(&self.folder, &self.base_url)?;
-        let store = LazyStore::new(&loaded, &environment).open()?;
+        let store = LazyStores::new(&loaded, &environment).open()?;
         let key = SessionKeyRef {
             session: &SessionId::new(session),
             principal: &Principal::local(),
@@ -308,7 +308,7 @@ impl Harness {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        Ok(runtime.block_on(store.load(key, HistoryWindow::Everything))?)
+        Ok(runtime.block_on(store.sessions.load(key, HistoryWindow::Everything))?)
     }
 
     /// Runs a last complete turn in every session, then compares the stored events and effects with

@@ -194,7 +194,7 @@ fn memory_hooks(store: &SqliteStore, observer: Observer, settings: MemorySetting
             observer,
             settings,
             secret_scanner: SecretScanner::default(),
-            forgetter: lango_app::open_forgetter(store.clone()),
+            forgetter: lango_app::open_forgetter(store.stores()),
             now: Arc::new(Timestamp::now),
         },
     ));

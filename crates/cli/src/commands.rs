@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use clap::CommandFactory;
 use lango_app::{
-    AssembledTeam, Environment, LazyStore, LoadedConfig, Toolset, assemble_team, knowledge_tools,
+    AssembledTeam, Environment, LazyStores, LoadedConfig, Toolset, assemble_team, knowledge_tools,
 };
 use lango_domain::Tool;
 use lango_domain::event::SessionId;
@@ -123,7 +123,7 @@ fn parse_session(name: Option<&str>) -> Result<SessionId, CliError> {
 /// Applies `store.retentionDays`. Runs after the command, so that a session used now is not
 /// deleted.
 async fn apply_retention(context: &CommandContext, assistant: &lango_app::Assistant) {
-    let (now, store) = (jiff::Timestamp::now(), &assistant.store);
+    let (now, store) = (jiff::Timestamp::now(), &assistant.stores);
     let result =
         lango_app::apply_retention(&context.loaded, &context.environment, store, now).await;
     if let Err(error) = result {
@@ -152,7 +152,7 @@ async fn wait_for_hooks(assistant: &lango_app::Assistant) {
 struct CommandContext {
     environment: Environment,
     loaded: LoadedConfig,
-    store: LazyStore,
+    stores: LazyStores,
 }
 
 impl CommandContext {
@@ -166,11 +166,11 @@ impl CommandContext {
         let mut overrides = global.overrides();
         overrides.set.extend(extra);
         let loaded = LoadedConfig::load(&environment, &overrides)?;
-        let store = LazyStore::new(&loaded, &environment);
+        let stores = LazyStores::new(&loaded, &environment);
         Ok(Self {
             environment,
             loaded,
-            store,
+            stores,
         })
     }
 
@@ -194,7 +194,7 @@ impl CommandContext {
             &self.loaded,
             &self.environment,
             toolset,
-            &self.store,
+            &self.stores,
         )?);
         Ok(tools)
     }
@@ -213,16 +213,13 @@ impl CommandContext {
 }
 
 /// Adds a warning for every damaged row that was skipped.
-fn with_damage_warnings(
-    mut output: CommandOutput,
-    store: &lango_store::SqliteStore,
-) -> CommandOutput {
-    output.warnings.extend(damage_warnings(store));
+fn with_damage_warnings(mut output: CommandOutput, stores: &lango_domain::Stores) -> CommandOutput {
+    output.warnings.extend(damage_warnings(stores));
     output
 }
 
-fn damage_warnings(store: &lango_store::SqliteStore) -> Vec<String> {
-    let rows = store.damaged_rows();
+fn damage_warnings(stores: &lango_domain::Stores) -> Vec<String> {
+    let rows = stores.maintenance.damaged_rows();
     let mut lines: Vec<String> = rows
         .iter()
         .map(|row| format!("{row}; it was skipped"))

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use lango_app::{ConfigError, StartError};
+use lango_domain::StoreError;
 use lango_models::SelectionError;
-use lango_store::SqliteStoreError;
 use serde_json::{Value, json};
 
 /// The output format of a command.
@@ -188,17 +188,17 @@ impl From<SelectionError> for CliError {
     }
 }
 
-impl From<SqliteStoreError> for CliError {
-    fn from(error: SqliteStoreError) -> Self {
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
         let is_usage_error = matches!(
             error,
-            SqliteStoreError::SessionNotFound(_)
-                | SqliteStoreError::SessionExists(_)
-                | SqliteStoreError::FileExists(_)
-                | SqliteStoreError::InvalidBackup { .. }
-                | SqliteStoreError::NoCompleteTurn(_)
-                | SqliteStoreError::TokenNotFound(_)
-                | SqliteStoreError::TokenExists(_)
+            StoreError::SessionNotFound(_)
+                | StoreError::SessionExists(_)
+                | StoreError::FileExists(_)
+                | StoreError::InvalidBackup { .. }
+                | StoreError::NoCompleteTurn(_)
+                | StoreError::TokenNotFound(_)
+                | StoreError::TokenExists(_)
         );
         let failure = if is_usage_error {
             Self::usage(error.to_string())

@@ -4,9 +4,9 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use lango_domain::AgentName;
+use lango_domain::StoreError;
 use lango_domain::event::{ApprovalState, CallId, Event, EventBody};
 use lango_domain::failure::{FailureCode, FailureFamily};
-use lango_domain::session::StoreError;
 use lango_text::sanitize::{
     escape_hidden_chars, is_terminal_control, one_line, strip_control_chars,
 };

@@ -8,8 +8,8 @@ mod sync;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use lango_domain::StoreError;
 use lango_domain::documents::DocumentStore;
-use lango_domain::session::StoreError;
 use tokio::sync::Mutex;
 
 use crate::embedding::{EmbedError, Embedder};

@@ -10,11 +10,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::StoreError;
 use crate::agent::AgentName;
 use crate::failure::FailureCode;
 use crate::flow::Label;
 use crate::model::Thought;
-use crate::session::StoreError;
 use crate::tool::Safety;
 
 pub use ids::{Branch, CallId, Principal, RemoteThread, SessionId, TurnId};

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use crate::event::{Event, Principal, SessionId};
-use crate::memory::MemoryId;
-use crate::session::StoreFuture;
+use crate::graph::GraphStore;
+use crate::inquiries::InquiryStore;
+use crate::knowledge::KnowledgeStore;
+use crate::memory::{MemoryId, MemoryStore};
+use crate::session::{SessionStore, StoreFuture};
 
 /// Deletes learned data. Implemented on SQLite, which stores all learned data in one file.
 pub trait ForgetStore: Send + Sync {
@@ -39,4 +42,15 @@ pub struct FactBatchChange {
     pub number: u64,
     /// The encoded facts that stay, if any.
     pub remaining: Option<Vec<u8>>,
+}
+
+/// All stores with learned data, and the sessions that it was learned from.
+pub trait LearnedDataStore:
+    ForgetStore + MemoryStore + KnowledgeStore + InquiryStore + GraphStore + SessionStore
+{
+}
+
+impl<T> LearnedDataStore for T where
+    T: ForgetStore + MemoryStore + KnowledgeStore + InquiryStore + GraphStore + SessionStore
+{
 }

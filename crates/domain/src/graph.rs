@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use crate::StoreError;
 use crate::documents::{DocumentSpan, SpanUnit};
 use crate::event::{Principal, SessionId};
 use crate::flow::Label;
-use crate::session::{StoreError, StoreFuture};
+use crate::session::StoreFuture;
 
 /// Stores facts as a log of immutable batches. Implemented on SQLite; the reader holds the graph that
 /// is derived from it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::session::StoreError;
+use crate::StoreError;
 use tokio::sync::OnceCell;
 
 type OpenFn<T, E> = dyn Fn() -> Result<Arc<T>, E> + Send + Sync;

@@ -1,7 +1,9 @@
 //! The domain of Lango: plain values, and the traits between its parts. Nothing here does IO.
 
+pub mod access_tokens;
 pub mod agent;
 pub mod approval;
+pub mod audit;
 pub mod clock;
 pub mod documents;
 pub mod event;
@@ -14,6 +16,7 @@ pub mod hooks;
 pub mod inquiries;
 pub mod knowledge;
 pub mod lazy;
+pub mod maintenance;
 pub mod markers;
 pub mod memory;
 pub mod model;
@@ -23,7 +26,11 @@ pub mod remote_agent;
 pub mod reply_limits;
 pub mod secret;
 pub mod session;
+pub mod session_catalog;
 pub mod spanned;
+mod store_error;
+pub mod stores;
+pub mod tasks;
 pub mod tool;
 pub mod usage;
 
@@ -34,6 +41,8 @@ pub use agent::{
 pub use clock::Clock;
 pub use flow::{Destination, Label, LabeledText, OutgoingData};
 pub use prompt::{Prompt, Section};
+pub use store_error::StoreError;
+pub use stores::Stores;
 pub use tool::{
     Intent, Safety, Tool, ToolContext, ToolError, ToolFunction, ToolFuture, ToolOutput,
     ToolOutputSink, Trust,

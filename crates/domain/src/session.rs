@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
+use crate::StoreError;
 use crate::event::{ApprovalState, Event, EventBody, Grant, NewEvent, Principal, SessionId};
 
 /// Stores sessions as append-only event logs. Implemented in memory and on SQLite; both pass the same
@@ -107,7 +108,3 @@ impl TurnLock {
 
 /// The future returned by methods of stores.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the store could not be read or written: {0}")]
-pub struct StoreError(pub String);

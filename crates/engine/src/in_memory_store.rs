@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt, ready};
+use lango_domain::StoreError;
 use lango_domain::event::{Event, Grant, NewEvent};
 use lango_domain::session::{
-    HistoryWindow, SessionKey, SessionKeyRef, SessionStore, StoreError, TurnLock, grant_from_event,
+    HistoryWindow, SessionKey, SessionKeyRef, SessionStore, TurnLock, grant_from_event,
 };
 
 #[derive(Debug, Default)]

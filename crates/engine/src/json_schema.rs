@@ -55,7 +55,7 @@ pub(crate) fn validate(schema: &Value, value: &Value) -> Vec<SchemaViolation> {
     check.violations
 }
 
-/// Whether a schema allows a value.
+/// The result of checking a value against a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Allowed,

@@ -7,13 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use futures::future::FutureExt;
 use lango_domain::Clock;
+use lango_domain::StoreError;
 use lango_domain::approval::Approver;
 use lango_domain::event::{Author, Branch, EventBody, Principal, SessionId, TurnId, Update};
 use lango_domain::model::Model;
 use lango_domain::remote_agent::RemoteAgent;
-use lango_domain::session::{
-    HistoryWindow, SessionKey, SessionKeyRef, SessionStore, StoreError, TurnLock,
-};
+use lango_domain::session::{HistoryWindow, SessionKey, SessionKeyRef, SessionStore, TurnLock};
 use lango_domain::{AgentName, AgentTree};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::task::TaskTracker;
@@ -234,7 +233,7 @@ async fn run_turn(
     let error = match turn {
         Ok(Ok(())) => return inner.run_after_turn_hooks(&key),
         Ok(Err(error)) => error,
-        Err(payload) => StoreError(panic_message(&*payload).to_owned()),
+        Err(payload) => StoreError::Other(panic_message(&*payload).to_owned()),
     };
     let _ = updates.send(Update::StoreFailed(error));
 }

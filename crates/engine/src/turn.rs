@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use lango_domain::StoreError;
 use lango_domain::event::{Author, Branch, EventBody, Update};
 use lango_domain::failure::{FailureCode, FailureFamily};
-use lango_domain::session::StoreError;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::agent_loop::AgentOutcome;
@@ -24,7 +24,7 @@ pub(crate) enum StartMode {
 }
 
 pub(crate) fn store_timeout() -> StoreError {
-    StoreError("the store does not respond".to_owned())
+    StoreError::Other("the store does not respond".to_owned())
 }
 
 impl Driver {

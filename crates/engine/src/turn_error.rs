@@ -2,9 +2,9 @@
 
 use std::any::Any;
 
+use lango_domain::StoreError;
 use lango_domain::failure::{FailureCode, FailureFamily};
 use lango_domain::model::ModelError;
-use lango_domain::session::StoreError;
 use lango_text::sanitize::one_line;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) struct TurnError {
     /// For the log only; may contain text that a user cannot act on.
     pub detail: String,
     /// Set if the store failed, so that no more events can be stored.
-    pub store_error: Option<StoreError>,
+    pub store_error: Option<Box<StoreError>>,
 }
 
 impl TurnError {
@@ -185,7 +185,7 @@ impl From<StoreError> for TurnError {
     fn from(error: StoreError) -> Self {
         let message = format!("The session could not be stored: {error}.");
         Self {
-            store_error: Some(error),
+            store_error: Some(Box::new(error)),
             ..Self::new(
                 FailureCode::Internal,
                 &message,

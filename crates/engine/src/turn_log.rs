@@ -6,10 +6,11 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use lango_domain::StoreError;
 use lango_domain::event::{
     Author, Branch, CallId, Event, EventBody, Grant, NewEvent, Principal, SessionId, TurnId, Update,
 };
-use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError, TurnLock};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, TurnLock};
 use lango_domain::{AgentName, Label, ToolOutputSink};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -154,10 +155,10 @@ impl TurnLog {
         };
         self.writes
             .send(write)
-            .map_err(|_| StoreError("the turn has ended".to_owned()))?;
+            .map_err(|_| StoreError::Other("the turn has ended".to_owned()))?;
         stored
             .await
-            .map_err(|_| StoreError("the store panicked during a write".to_owned()))?
+            .map_err(|_| StoreError::Other("the store panicked during a write".to_owned()))?
     }
 
     /// Publishes a piece of text that is not stored yet.

@@ -20,6 +20,8 @@ use axum::response::Response;
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use lango_domain::Clock;
+use lango_domain::Stores;
+use lango_domain::access_tokens::{AccessToken, TokenScope, token_value};
 use lango_domain::event::Principal;
 use lango_engine::{ApprovalPolicy, InMemorySessionStore, Models, Runner, TurnHooks, TurnLimits};
 use lango_gateway::{
@@ -30,7 +32,7 @@ use lango_net::AddressPolicy;
 use lango_remote::a2a::{
     Artifact, ArtifactId, Message, MessageId, Part, PartContent, ProtocolError, Role, TaskState,
 };
-use lango_store::{AccessToken, SqliteStore, StoreLocation, TokenScope, token_value};
+use lango_store::{SqliteStore, StoreLocation};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script_runner;
 use lango_testkit::scripted::{ScriptedModel, scripted_tool};
@@ -46,10 +48,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .unwrap_or_else(|| "9999".to_owned())
         .parse()?;
     let folder = tempfile::tempdir()?;
-    let store = SqliteStore::open(StoreLocation::File(folder.path().join("conformance.db")))?;
+    let stores =
+        SqliteStore::open(StoreLocation::File(folder.path().join("conformance.db")))?.stores();
     let value = token_value(&[7; 32]);
-    store.add_token(token(), &value).await?;
-    let gateway = gateway(store, port)?;
+    stores.access_tokens.add_token(token(), &value).await?;
+    let gateway = gateway(stores, port)?;
     let authorization: HeaderValue = format!("Bearer {}", value.expose()).parse()?;
     let router = gateway.router().layer(from_fn(move |request, next| {
         add_default_token(authorization.clone(), request, next)
@@ -85,14 +88,14 @@ fn token() -> AccessToken {
     }
 }
 
-fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
+fn gateway(stores: Stores, port: u16) -> Result<Gateway, Box<dyn Error>> {
     let tree = build_agent_tree(Config {
         tools: vec![scripted_tool("fs_read", &[])],
         ..Config::default()
     })?;
     let info = TeamInfo::from_tree(&tree);
     let now: Clock = Arc::new(Timestamp::now);
-    let bridge = ClientBridge::new(store.clone(), Arc::clone(&now));
+    let bridge = ClientBridge::new(stores.clone(), Arc::clone(&now));
     let runner = Runner::new(lango_engine::RunnerParts {
         tree,
         models: Models {
@@ -124,7 +127,7 @@ fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
     };
     let parts = GatewayParts {
         settings,
-        store,
+        stores,
         client_bridge: bridge,
         team: ServedTeam::new(info, runner),
         delete_session_hook: Arc::new(|_, _| ()),

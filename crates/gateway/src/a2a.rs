@@ -27,8 +27,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{any, get, post};
+use lango_domain::access_tokens::TokenScope::Chat;
 use lango_net::AddressPolicy;
-use lango_store::TokenScope::Chat;
 
 use crate::gateway::Gateway;
 use crate::router::with_scope;

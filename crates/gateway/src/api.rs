@@ -8,7 +8,7 @@ pub(crate) mod usage_audit;
 
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use lango_store::TokenScope::{Admin, Approve, Chat, Read};
+use lango_domain::access_tokens::TokenScope::{Admin, Approve, Chat, Read};
 use serde_json::Value;
 
 use crate::gateway::Gateway;

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::future::{BoxFuture, FutureExt};
 use jiff::Timestamp;
 use lango_domain::Clock;
+use lango_domain::Stores;
+use lango_domain::access_tokens::TokenScope;
 use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, ApprovalScope, Approver};
 use lango_domain::event::{CallId, Decider, Principal, SessionId};
 use lango_domain::hooks::ContextSource;
-use lango_store::{SqliteStore, TokenScope};
 use tokio::sync::{Notify, oneshot};
 
 use crate::client_context::ClientContext;
@@ -24,7 +25,7 @@ pub struct ClientBridge {
 }
 
 struct ApprovalQueue {
-    store: SqliteStore,
+    stores: Stores,
     now: Clock,
     open: Mutex<HashMap<ApprovalKey, OpenApproval>>,
     /// Notified when a question is opened.
@@ -57,10 +58,10 @@ pub(crate) enum AnswerError {
 }
 
 impl ClientBridge {
-    pub fn new(store: SqliteStore, now: Clock) -> Self {
+    pub fn new(stores: Stores, now: Clock) -> Self {
         Self {
             queue: Arc::new(ApprovalQueue {
-                store,
+                stores,
                 now,
                 open: Mutex::default(),
                 question_opened: Notify::new(),
@@ -203,7 +204,7 @@ impl ApprovalQueue {
 
     async fn has_approver(&self, principal: &Principal) -> bool {
         let now = (self.now)();
-        let tokens = self.store.tokens().await.unwrap_or_default();
+        let tokens = self.stores.access_tokens.tokens().await.unwrap_or_default();
         tokens.iter().any(|token| {
             token.principal == *principal
                 && token.allows(TokenScope::Approve)
@@ -227,13 +228,14 @@ impl Drop for OpenApprovalGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lango_domain::access_tokens::{AccessToken, token_value};
     use lango_domain::{AgentName, Intent, Safety};
-    use lango_store::{AccessToken, StoreLocation, token_value};
+    use lango_store::{SqliteStore, StoreLocation};
     use serde_json::json;
 
     #[tokio::test]
     async fn rejects_pattern_approval_without_pattern() {
-        let store = SqliteStore::open(StoreLocation::Memory).unwrap();
+        let stores = SqliteStore::open(StoreLocation::Memory).unwrap().stores();
         let ann = Principal::new("ann");
         let token = AccessToken {
             name: "ann".into(),
@@ -243,11 +245,12 @@ mod tests {
             expires: None,
             used: None,
         };
-        store
+        stores
+            .access_tokens
             .add_token(token, &token_value(&[7; 32]))
             .await
             .unwrap();
-        let bridge = ClientBridge::new(store, Arc::new(|| Timestamp::UNIX_EPOCH));
+        let bridge = ClientBridge::new(stores, Arc::new(|| Timestamp::UNIX_EPOCH));
         let intent = Intent {
             level: Safety::Dangerous,
             shows: "rm".into(),

@@ -9,8 +9,9 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use jiff::{Timestamp, ToSpan};
+use lango_domain::StoreError;
+use lango_domain::access_tokens::{AccessToken, TokenHash, TokenScope};
 use lango_domain::event::Principal;
-use lango_store::{AccessToken, SqliteStoreError, TokenHash, TokenScope};
 
 use crate::error::ApiError;
 use crate::gateway::Gateway;
@@ -85,8 +86,8 @@ impl TokenCache {
             ));
         }
         if self.is_use_record_due(&hash, now) {
-            let (store, name) = (gateway.store().clone(), token.name.clone());
-            tokio::spawn(async move { store.record_token_use(&name, now).await });
+            let (stores, name) = (gateway.stores().clone(), token.name.clone());
+            tokio::spawn(async move { stores.access_tokens.record_token_use(&name, now).await });
         }
         Ok(Caller { token, hash })
     }
@@ -114,11 +115,11 @@ impl TokenCache {
         gateway: &Gateway,
         hash: TokenHash,
         now: Timestamp,
-    ) -> Result<Option<Arc<AccessToken>>, SqliteStoreError> {
+    ) -> Result<Option<Arc<AccessToken>>, StoreError> {
         if let Some(token) = self.get_cached(&hash, now) {
             return Ok(Some(token));
         }
-        let found = gateway.store().find_token(hash).await?;
+        let found = gateway.stores().access_tokens.find_token(hash).await?;
         Ok(found.map(|token| self.insert(hash, Arc::new(token), now)))
     }
 

@@ -5,9 +5,8 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use lango_domain::StoreError;
 use lango_domain::failure::{FailureCode, FailureFamily};
-use lango_domain::session::StoreError;
-use lango_store::SqliteStoreError;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -151,11 +150,11 @@ impl IntoResponse for ApiError {
     }
 }
 
-impl From<SqliteStoreError> for ApiError {
-    fn from(error: SqliteStoreError) -> Self {
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
         match error {
-            SqliteStoreError::SessionNotFound(_) => Self::not_found(error.to_string()),
-            SqliteStoreError::TurnRunning(_) => Self::new(
+            StoreError::SessionNotFound(_) => Self::not_found(error.to_string()),
+            StoreError::TurnRunning(_) => Self::new(
                 StatusCode::CONFLICT,
                 "running",
                 error.to_string(),
@@ -166,13 +165,6 @@ impl From<SqliteStoreError> for ApiError {
                 store_unavailable()
             }
         }
-    }
-}
-
-impl From<StoreError> for ApiError {
-    fn from(error: StoreError) -> Self {
-        tracing::error!(%error, "store error");
-        store_unavailable()
     }
 }
 

@@ -4,11 +4,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use jiff::Timestamp;
 use lango_domain::Clock;
+use lango_domain::Stores;
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::{AgentLocation, AgentTree, TeamMode};
 use lango_engine::Runner;
 use lango_models::offline::OfflineRouter;
-use lango_store::SqliteStore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -29,7 +29,7 @@ use crate::turns::RunningTurns;
 /// The parts of a [`Gateway`].
 pub struct GatewayParts {
     pub settings: ServerSettings,
-    pub store: SqliteStore,
+    pub stores: Stores,
     /// The bridge that the team's runner uses for approvals and client context.
     pub client_bridge: ClientBridge,
     pub team: ServedTeam,
@@ -146,7 +146,7 @@ pub struct Gateway {
 
 struct GatewayInner {
     settings: ServerSettings,
-    store: SqliteStore,
+    stores: Stores,
     client_bridge: ClientBridge,
     team: RwLock<Arc<ServedTeam>>,
     delete_session_hook: DeleteSessionHook,
@@ -175,7 +175,7 @@ impl Gateway {
     pub fn with_task_backend(parts: GatewayParts, backend: TaskBackend) -> Self {
         let GatewayParts {
             settings,
-            store,
+            stores,
             client_bridge,
             team,
             delete_session_hook,
@@ -186,7 +186,7 @@ impl Gateway {
                 origin_policy: OriginPolicy::new(&settings),
                 rate_limiter: Arc::new(RateLimiter::new(&settings)),
                 settings,
-                store,
+                stores,
                 client_bridge,
                 team: RwLock::new(Arc::new(team)),
                 delete_session_hook,
@@ -210,8 +210,8 @@ impl Gateway {
         &self.inner.settings
     }
 
-    pub fn store(&self) -> &SqliteStore {
-        &self.inner.store
+    pub fn stores(&self) -> &Stores {
+        &self.inner.stores
     }
 
     pub fn client_bridge(&self) -> &ClientBridge {

@@ -12,9 +12,9 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures::StreamExt;
 use futures::stream::{self, Stream};
+use lango_domain::access_tokens::TokenScope;
 use lango_domain::event::Update;
 use lango_domain::session::SessionKey;
-use lango_store::TokenScope;
 use schemars::JsonSchema;
 use serde::Serialize;
 

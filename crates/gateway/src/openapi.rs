@@ -9,7 +9,7 @@ mod schemas;
 
 use std::collections::BTreeSet;
 
-use lango_store::TokenScope;
+use lango_domain::access_tokens::TokenScope;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};

@@ -6,7 +6,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use lango_store::TokenScope;
+use lango_domain::access_tokens::TokenScope;
 use serde_json::json;
 
 use crate::error::ApiError;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use lango_domain::StoreError;
 use lango_domain::graph::FactBatchFormat;
-use lango_domain::session::StoreError;
 
 use super::batch::{BatchError, BatchWriter, DecodedBatch, decode};
 use super::fact::FactRef;
@@ -13,7 +13,7 @@ pub struct GraphBatchFormat;
 
 impl FactBatchFormat for GraphBatchFormat {
     fn statements(&self, body: &[u8]) -> Result<Vec<String>, StoreError> {
-        let batch = decode(body).map_err(|error| StoreError(error.to_string()))?;
+        let batch = decode(body).map_err(|error| StoreError::Other(error.to_string()))?;
         Ok(format_statements(&batch))
     }
 
@@ -22,7 +22,7 @@ impl FactBatchFormat for GraphBatchFormat {
         body: &[u8],
         removed: &BTreeSet<usize>,
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        remove_statements(body, removed).map_err(|error| StoreError(error.to_string()))
+        remove_statements(body, removed).map_err(|error| StoreError::Other(error.to_string()))
     }
 }
 

@@ -1,10 +1,11 @@
 //! Graph expansion of search results: finds names of the graph in passages, the facts about those
 //! names, and passages about the other ends of the facts.
 
+use lango_domain::StoreError;
 use lango_domain::documents::{
     Passage, PassageExpander, PassageExpansion, PassageSearch, SearchScope,
 };
-use lango_domain::session::{StoreError, StoreFuture};
+use lango_domain::session::StoreFuture;
 use serde_json::json;
 
 use crate::{AsOf, Graph, LazyGraph};
@@ -35,7 +36,7 @@ impl PassageExpander for GraphExpander {
                 .0
                 .get()
                 .await
-                .map_err(|error| StoreError(error.to_string()))?;
+                .map_err(|error| StoreError::Other(error.to_string()))?;
             expand(graph, search, scope, question, passages).await
         })
     }
@@ -51,7 +52,7 @@ async fn expand(
     passages: &[Passage],
 ) -> Result<PassageExpansion, StoreError> {
     let snapshot = graph.snapshot(&scope.principal).await;
-    let snapshot = snapshot.map_err(|error| StoreError(error.to_string()))?;
+    let snapshot = snapshot.map_err(|error| StoreError::Other(error.to_string()))?;
     let mut names = snapshot.find_entities(question);
     let mut mentioned = names.clone();
     for passage in passages {

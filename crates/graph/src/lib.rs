@@ -20,11 +20,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lango_domain::Clock;
+use lango_domain::StoreError;
 use lango_domain::event::Principal;
 use lango_domain::graph::{
     FactLogVersion, FactProvenance, FactSourceFilter, GraphStore, NewFactBatch,
 };
-use lango_domain::session::StoreError;
 
 pub use batch::{BatchError, BatchWriter, MAX_FACTS};
 pub use batch_format::GraphBatchFormat;

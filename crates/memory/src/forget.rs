@@ -9,13 +9,11 @@ mod statement;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use lango_domain::StoreError;
 use lango_domain::event::Principal;
-use lango_domain::forget::{FactBatchChange, ForgetStore, Removal};
-use lango_domain::graph::{FactBatchFormat, GraphStore};
-use lango_domain::inquiries::InquiryStore;
-use lango_domain::knowledge::KnowledgeStore;
-use lango_domain::memory::{MemoryId, MemoryStore};
-use lango_domain::session::{SessionStore, StoreError};
+use lango_domain::forget::{FactBatchChange, LearnedDataStore, Removal};
+use lango_domain::graph::FactBatchFormat;
+use lango_domain::memory::MemoryId;
 
 use index::ForgetIndex;
 use lango_text::normalize_words;
@@ -25,17 +23,6 @@ pub use learned_item::{LearnedItem, LearnedItemId};
 
 /// Words that request to forget everything that matches.
 const EVERYTHING_WORDS: [&str; 6] = ["everything", "all", "alles", "todo", "tout", "tutto"];
-
-/// All stores with learned data, and the sessions that it was learned from.
-pub trait LearnedDataStore:
-    ForgetStore + MemoryStore + KnowledgeStore + InquiryStore + GraphStore + SessionStore
-{
-}
-
-impl<T> LearnedDataStore for T where
-    T: ForgetStore + MemoryStore + KnowledgeStore + InquiryStore + GraphStore + SessionStore
-{
-}
 
 /// The items that a request to forget selects.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ mod settings;
 mod tools;
 
 use lango_domain::Clock;
+use lango_domain::StoreError;
 use lango_domain::knowledge::KnowledgeStore;
-use lango_domain::session::StoreError;
 
 use lango_domain::lazy::Lazy;
 use lango_text::secret_scan::SecretScanner;

@@ -18,11 +18,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use lango_domain::StoreError;
 use lango_domain::event::{Event, Principal};
 use lango_domain::memory::{Memory, MemoryId, MemoryOrigin, MemoryStore};
 use lango_domain::model::Model;
 use lango_domain::session::SessionKey;
-use lango_domain::session::StoreError;
 
 use crate::forget::Forgetter;
 use lango_text::secret_scan::SecretScanner;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use lango_domain::Label;
+use lango_domain::StoreError;
 use lango_domain::event::{Event, EventBody, TurnId};
 use lango_domain::session::SessionKey;
-use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 
 /// Bytes of a session that are read first.
 const INITIAL_BYTES: usize = 64 * 1024;

@@ -1,12 +1,11 @@
-//! A2A tasks. The store keeps owner, state and times in columns; the body is opaque JSON of the
-//! gateway.
+//! A2A tasks.
 
 use jiff::Timestamp;
 use lango_domain::event::{Principal, SessionId, TurnId};
-use lango_domain::session::SessionKeyRef;
+use lango_domain::session::StoreFuture;
+use lango_domain::tasks::{NewTask, PushConfigRow, TaskCreation, TaskQuery, TaskRow, TaskStore};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
-use crate::error::SqliteStoreError;
 use crate::event_rows::sortable_time;
 use crate::store::SqliteStore;
 
@@ -43,220 +42,155 @@ pub(crate) const TABLES: &str = "
     END;
 ";
 
-/// A stored task.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TaskRow {
-    pub id: String,
-    pub principal: Principal,
-    pub session: SessionId,
-    /// The turn that works on the task, once it has started.
-    pub turn: Option<TurnId>,
-    pub state: String,
-    /// True if the task has reached a final state.
-    pub is_terminal: bool,
-    pub created: Timestamp,
-    pub updated: Timestamp,
-    /// The whole task, serialized by the caller.
-    pub body: String,
-}
-
-/// A task to create.
-#[derive(Clone, Debug)]
-pub struct NewTask {
-    pub row: TaskRow,
-    /// The id of the message that creates the task.
-    pub message: String,
-    /// A message with the same id counts as repeated if it was received at or after this time.
-    pub repeated_since: Timestamp,
-    /// Maximum number of stored tasks per principal. The oldest finished ones are deleted for new
-    /// ones.
-    pub max_tasks: usize,
-}
-
-/// The result of creating a task.
-#[derive(Clone, Debug, PartialEq)]
-pub enum TaskCreation {
-    New,
-    /// The message was received before and created this task.
-    Repeated(Box<TaskRow>),
-    /// The principal has too many unfinished tasks.
-    TooMany,
-}
-
-/// A filter for a principal's tasks.
-#[derive(Clone, Debug)]
-pub struct TaskQuery {
-    pub principal: Principal,
-    pub session: Option<SessionId>,
-    pub state: Option<String>,
-    pub changed_after: Option<Timestamp>,
-    /// Pagination cursor: only tasks after the one with this time and id.
-    pub after: Option<(Timestamp, String)>,
-    pub limit: usize,
-}
-
-/// A stored push notification config of a task.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PushConfigRow {
-    pub id: String,
-    pub body: String,
-}
-
 const COLUMNS: &str = "id, principal, session, turn, state, is_over, created, updated, body";
 
-impl SqliteStore {
-    /// Stores a new task, unless its message is repeated.
-    pub async fn create_task(&self, new: NewTask) -> Result<TaskCreation, SqliteStoreError> {
-        self.write(move |connection| insert_task(connection, &new))
-            .await
+impl TaskStore for SqliteStore {
+    fn create_task(&self, new: NewTask) -> StoreFuture<'_, TaskCreation> {
+        Box::pin(async move {
+            self.write(move |connection| insert_task(connection, &new))
+                .await
+        })
     }
 
-    /// Updates a task. Does nothing if the task was deleted.
-    pub async fn update_task(&self, row: TaskRow) -> Result<(), SqliteStoreError> {
-        self.write(move |connection| {
-            let sql =
-                "UPDATE tasks SET turn = ?3, state = ?4, is_over = ?5, updated = ?6, body = ?7
+    fn update_task(&self, row: TaskRow) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            self.write(move |connection| {
+                let sql =
+                    "UPDATE tasks SET turn = ?3, state = ?4, is_over = ?5, updated = ?6, body = ?7
                 WHERE id = ?1 AND principal = ?2";
-            let (turn, updated) = (
-                row.turn.as_ref().map(TurnId::as_str),
-                sortable_time(row.updated),
-            );
-            let principal = row.principal.as_str();
-            connection.execute(
-                sql,
-                params![
-                    row.id,
-                    principal,
-                    turn,
-                    row.state,
-                    row.is_terminal,
-                    updated,
-                    row.body
-                ],
-            )
+                let (turn, updated) = (
+                    row.turn.as_ref().map(TurnId::as_str),
+                    sortable_time(row.updated),
+                );
+                let principal = row.principal.as_str();
+                connection.execute(
+                    sql,
+                    params![
+                        row.id,
+                        principal,
+                        turn,
+                        row.state,
+                        row.is_terminal,
+                        updated,
+                        row.body
+                    ],
+                )
+            })
+            .await?;
+            Ok(())
         })
-        .await?;
-        Ok(())
     }
 
-    /// Deletes a task that never started.
-    pub async fn delete_task(
-        &self,
-        principal: &Principal,
-        id: &str,
-    ) -> Result<(), SqliteStoreError> {
-        let (principal, id) = (principal.clone(), id.to_owned());
-        self.write(move |connection| {
-            let sql = "DELETE FROM tasks WHERE id = ?1 AND principal = ?2";
-            connection.execute(sql, params![id, principal.as_str()])
+    fn delete_task<'a>(&'a self, principal: &'a Principal, id: &'a str) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let (principal, id) = (principal.clone(), id.to_owned());
+            self.write(move |connection| {
+                let sql = "DELETE FROM tasks WHERE id = ?1 AND principal = ?2";
+                connection.execute(sql, params![id, principal.as_str()])
+            })
+            .await?;
+            Ok(())
         })
-        .await?;
-        Ok(())
     }
 
-    /// Returns a task of the principal.
-    pub async fn task(
-        &self,
-        principal: &Principal,
-        id: &str,
-    ) -> Result<Option<TaskRow>, SqliteStoreError> {
-        let (principal, id) = (principal.clone(), id.to_owned());
-        self.read(move |connection| {
-            let sql = format!("SELECT {COLUMNS} FROM tasks WHERE id = ?1 AND principal = ?2");
-            connection
-                .prepare_cached(&sql)?
-                .query_row(params![id, principal.as_str()], task)
-                .optional()
-        })
-        .await
-    }
-
-    /// Returns the matching tasks, most recently changed first, and their number without the cursor
-    /// and the limit.
-    pub async fn tasks(&self, query: TaskQuery) -> Result<(Vec<TaskRow>, usize), SqliteStoreError> {
-        self.read(move |connection| find_tasks(connection, &query))
+    fn task<'a>(
+        &'a self,
+        principal: &'a Principal,
+        id: &'a str,
+    ) -> StoreFuture<'a, Option<TaskRow>> {
+        Box::pin(async move {
+            let (principal, id) = (principal.clone(), id.to_owned());
+            self.read(move |connection| {
+                let sql = format!("SELECT {COLUMNS} FROM tasks WHERE id = ?1 AND principal = ?2");
+                connection
+                    .prepare_cached(&sql)?
+                    .query_row(params![id, principal.as_str()], task)
+                    .optional()
+            })
             .await
-    }
-
-    /// Returns owner and id of the unfinished tasks of one principal, or of all.
-    pub async fn open_tasks(
-        &self,
-        principal: Option<&Principal>,
-    ) -> Result<Vec<(Principal, String)>, SqliteStoreError> {
-        let principal = principal.cloned();
-        self.read(move |connection| {
-            let sql = "SELECT principal, id FROM tasks
-                WHERE NOT is_over AND (?1 IS NULL OR principal = ?1)";
-            let principal = principal.as_ref().map(Principal::as_str);
-            let mut query = connection.prepare_cached(sql)?;
-            query
-                .query_map([principal], |row| {
-                    Ok((Principal::new(row.get::<_, String>(0)?), row.get(1)?))
-                })?
-                .collect()
         })
-        .await
     }
 
-    /// Returns true if a turn of the session is running in any process, or if its lock cannot be
-    /// checked.
-    pub async fn is_turn_running(&self, principal: &Principal, session: &SessionId) -> bool {
-        !matches!(
-            self.locks()
-                .try_lock(SessionKeyRef { session, principal })
-                .await,
-            Ok(Some(_))
-        )
+    fn tasks(&self, query: TaskQuery) -> StoreFuture<'_, (Vec<TaskRow>, usize)> {
+        Box::pin(async move {
+            self.read(move |connection| find_tasks(connection, &query))
+                .await
+        })
     }
 
-    /// Adds or replaces a push config of a task. Returns false if the task already has `limit`
-    /// others.
-    pub async fn upsert_push_config(
-        &self,
-        task: &str,
+    fn open_tasks<'a>(
+        &'a self,
+        principal: Option<&'a Principal>,
+    ) -> StoreFuture<'a, Vec<(Principal, String)>> {
+        Box::pin(async move {
+            let principal = principal.cloned();
+            self.read(move |connection| {
+                let sql = "SELECT principal, id FROM tasks
+                WHERE NOT is_over AND (?1 IS NULL OR principal = ?1)";
+                let principal = principal.as_ref().map(Principal::as_str);
+                let mut query = connection.prepare_cached(sql)?;
+                query
+                    .query_map([principal], |row| {
+                        Ok((Principal::new(row.get::<_, String>(0)?), row.get(1)?))
+                    })?
+                    .collect()
+            })
+            .await
+        })
+    }
+
+    fn upsert_push_config<'a>(
+        &'a self,
+        task: &'a str,
         config: PushConfigRow,
         limit: usize,
-    ) -> Result<bool, SqliteStoreError> {
-        let task = task.to_owned();
-        self.write(move |connection| {
-            let sql = "INSERT INTO task_listeners (task, id, body)
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let task = task.to_owned();
+            self.write(move |connection| {
+                let sql = "INSERT INTO task_listeners (task, id, body)
                 SELECT ?1, ?2, ?3
                 WHERE (SELECT count(*) FROM task_listeners WHERE task = ?1 AND id <> ?2) < ?4
                 ON CONFLICT (task, id) DO UPDATE SET body = excluded.body";
-            let changed =
-                connection.execute(sql, params![task, config.id, config.body, limit as i64])?;
-            Ok(changed > 0)
+                let changed =
+                    connection.execute(sql, params![task, config.id, config.body, limit as i64])?;
+                Ok(changed > 0)
+            })
+            .await
         })
-        .await
     }
 
-    pub async fn push_configs(&self, task: &str) -> Result<Vec<PushConfigRow>, SqliteStoreError> {
-        let task = task.to_owned();
-        self.read(move |connection| {
-            let sql = "SELECT id, body FROM task_listeners WHERE task = ?1 ORDER BY id";
-            let mut query = connection.prepare_cached(sql)?;
-            query
-                .query_map([task], |row| {
-                    Ok(PushConfigRow {
-                        id: row.get(0)?,
-                        body: row.get(1)?,
-                    })
-                })?
-                .collect()
+    fn push_configs<'a>(&'a self, task: &'a str) -> StoreFuture<'a, Vec<PushConfigRow>> {
+        Box::pin(async move {
+            let task = task.to_owned();
+            self.read(move |connection| {
+                let sql = "SELECT id, body FROM task_listeners WHERE task = ?1 ORDER BY id";
+                let mut query = connection.prepare_cached(sql)?;
+                query
+                    .query_map([task], |row| {
+                        Ok(PushConfigRow {
+                            id: row.get(0)?,
+                            body: row.get(1)?,
+                        })
+                    })?
+                    .collect()
+            })
+            .await
         })
-        .await
     }
 
-    pub async fn delete_push_config(&self, task: &str, id: &str) -> Result<(), SqliteStoreError> {
-        let (task, id) = (task.to_owned(), id.to_owned());
-        self.write(move |connection| {
-            connection.execute(
-                "DELETE FROM task_listeners WHERE task = ?1 AND id = ?2",
-                params![task, id],
-            )
+    fn delete_push_config<'a>(&'a self, task: &'a str, id: &'a str) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let (task, id) = (task.to_owned(), id.to_owned());
+            self.write(move |connection| {
+                connection.execute(
+                    "DELETE FROM task_listeners WHERE task = ?1 AND id = ?2",
+                    params![task, id],
+                )
+            })
+            .await?;
+            Ok(())
         })
-        .await?;
-        Ok(())
     }
 }
 

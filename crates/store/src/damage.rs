@@ -1,10 +1,10 @@
 //! Damaged rows. A row that cannot be read is skipped and reported, and does not hide other rows.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lango_domain::maintenance::DamagedRow;
 use lango_text::sanitize::one_line;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, Params, Row};
@@ -13,20 +13,6 @@ use rusqlite::{Connection, Error, Params, Row};
 const MAX_REASON_LEN: usize = 120;
 /// Maximum number of reported rows.
 const MAX_REPORTED: usize = 1_000;
-
-/// A row that was skipped.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct DamagedRow {
-    /// The row in words, such as "event 5 of session `a`".
-    pub name: String,
-    pub reason: String,
-}
-
-impl fmt::Display for DamagedRow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cannot be read: {}", self.name, self.reason)
-    }
-}
 
 /// The rows skipped so far. Clones share the same log.
 #[derive(Clone, Default)]

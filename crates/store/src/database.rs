@@ -4,12 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use lango_domain::StoreError;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::a2a_tasks;
 use crate::access_tokens;
 use crate::documents;
-use crate::error::SqliteStoreError;
+use crate::error::sqlite_error;
+
 use crate::graph;
 use crate::knowledge;
 use crate::memory;
@@ -101,12 +103,12 @@ impl StoreLocation {
 }
 
 /// Opens the writing connection. Creates the file if needed and runs the migrations.
-pub(crate) fn open_writer(location: &StoreLocation) -> Result<Connection, SqliteStoreError> {
+pub(crate) fn open_writer(location: &StoreLocation) -> Result<Connection, StoreError> {
     let file = location.path();
     if let StoreLocation::File(file) = location {
         create_private(file)?;
     }
-    let to_store_error = |error| SqliteStoreError::from_sqlite(error, file);
+    let to_store_error = |error| sqlite_error(error, file);
     let mut connection = Connection::open(file).map_err(to_store_error)?;
     connection
         .busy_timeout(BUSY_TIMEOUT)
@@ -115,32 +117,30 @@ pub(crate) fn open_writer(location: &StoreLocation) -> Result<Connection, Sqlite
     Ok(connection)
 }
 
-fn prepare(connection: &mut Connection, file: &Path) -> Result<(), SqliteStoreError> {
+fn prepare(connection: &mut Connection, file: &Path) -> Result<(), StoreError> {
     if schema_version(connection, file)?.is_some() {
         restrict_permissions(file)?;
     } else {
         // Can only be set before the first table exists. Lets deletions shrink the file.
         connection
             .execute_batch("PRAGMA auto_vacuum = INCREMENTAL;")
-            .map_err(|error| SqliteStoreError::from_sqlite(error, file))?;
+            .map_err(|error| sqlite_error(error, file))?;
     }
     connection
         .execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;",
         )
-        .map_err(|error| SqliteStoreError::from_sqlite(error, file))?;
+        .map_err(|error| sqlite_error(error, file))?;
     migrate(connection, file)
 }
 
 /// Retries a step that fails with `Busy`. The busy timeout does not apply when two processes switch
 /// a new file to WAL at the same time.
-fn retry_while_busy(
-    mut step: impl FnMut() -> Result<(), SqliteStoreError>,
-) -> Result<(), SqliteStoreError> {
+fn retry_while_busy(mut step: impl FnMut() -> Result<(), StoreError>) -> Result<(), StoreError> {
     let until = Instant::now() + BUSY_TIMEOUT;
     loop {
         match step() {
-            Err(SqliteStoreError::Busy) if Instant::now() < until => {
+            Err(StoreError::Busy) if Instant::now() < until => {
                 std::thread::sleep(Duration::from_millis(5))
             }
             done => return done,
@@ -152,9 +152,9 @@ fn retry_while_busy(
 pub(crate) fn identity(
     connection: &Connection,
     location: &StoreLocation,
-) -> Result<String, SqliteStoreError> {
+) -> Result<String, StoreError> {
     let found = connection.query_row("SELECT id FROM identity", [], |row| row.get(0));
-    found.map_err(|error| SqliteStoreError::from_sqlite(error, location.path()))
+    found.map_err(|error| sqlite_error(error, location.path()))
 }
 
 /// The assumption about other users of a file that is opened for reading.
@@ -168,11 +168,8 @@ pub(crate) enum ReadMode {
 }
 
 /// Opens a read-only connection.
-pub(crate) fn open_reader(
-    file: &Path,
-    read_mode: ReadMode,
-) -> Result<Connection, SqliteStoreError> {
-    let to_store_error = |error| SqliteStoreError::from_sqlite(error, file);
+pub(crate) fn open_reader(file: &Path, read_mode: ReadMode) -> Result<Connection, StoreError> {
+    let to_store_error = |error| sqlite_error(error, file);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = match read_mode {
         ReadMode::Shared => Connection::open_with_flags(file, flags),
@@ -202,7 +199,7 @@ fn immutable_uri(file: &Path) -> PathBuf {
 }
 
 /// Opens a store file that cannot be written. Returns the read mode for further connections.
-pub(crate) fn open_read_only(file: &Path) -> Result<(Connection, ReadMode), SqliteStoreError> {
+pub(crate) fn open_read_only(file: &Path) -> Result<(Connection, ReadMode), StoreError> {
     let mut log = file.as_os_str().to_owned();
     log.push("-wal");
     let has_log = fs::metadata(log).is_ok_and(|log| log.len() > 0);
@@ -210,7 +207,7 @@ pub(crate) fn open_read_only(file: &Path) -> Result<(Connection, ReadMode), Sqli
         let connection = open_reader(file, read_mode)?;
         match schema_version(&connection, file)? {
             Some(format) if format == MIGRATIONS.len() as i64 => Ok((connection, read_mode)),
-            _ => Err(SqliteStoreError::ReadOnly {
+            _ => Err(StoreError::ReadOnly {
                 file: file.to_path_buf(),
                 reason: "it has an older schema, and migrating it requires write access".to_owned(),
             }),
@@ -218,17 +215,17 @@ pub(crate) fn open_read_only(file: &Path) -> Result<(Connection, ReadMode), Sqli
     };
     match open(ReadMode::Shared) {
         // An immutable connection ignores the WAL, so it is only used when the WAL is empty.
-        Err(SqliteStoreError::ReadOnly { .. } | SqliteStoreError::DiskFull) if !has_log => {
+        Err(StoreError::ReadOnly { .. } | StoreError::DiskFull) if !has_log => {
             open(ReadMode::Immutable)
         }
         opened => opened,
     }
 }
 
-fn open_error(file: &Path, error: &std::io::Error) -> SqliteStoreError {
+fn open_error(file: &Path, error: &std::io::Error) -> StoreError {
     match error.kind() {
-        std::io::ErrorKind::StorageFull => SqliteStoreError::DiskFull,
-        _ => SqliteStoreError::ReadOnly {
+        std::io::ErrorKind::StorageFull => StoreError::DiskFull,
+        _ => StoreError::ReadOnly {
             file: file.to_path_buf(),
             reason: error.to_string(),
         },
@@ -236,7 +233,7 @@ fn open_error(file: &Path, error: &std::io::Error) -> SqliteStoreError {
 }
 
 /// Creates missing folders and the file, accessible only to the user from the start.
-fn create_private(file: &Path) -> Result<(), SqliteStoreError> {
+fn create_private(file: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
     if let Some(folder) = file
         .parent()
@@ -257,7 +254,7 @@ fn create_private(file: &Path) -> Result<(), SqliteStoreError> {
 }
 
 /// Removes the permissions of group and others. Called only for files with our application id.
-fn restrict_permissions(file: &Path) -> Result<(), SqliteStoreError> {
+fn restrict_permissions(file: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::PermissionsExt;
     let Ok(metadata) = fs::metadata(file) else {
         return Ok(());
@@ -274,7 +271,7 @@ fn restrict_permissions(file: &Path) -> Result<(), SqliteStoreError> {
 pub(crate) fn schema_version(
     connection: &Connection,
     file: &Path,
-) -> Result<Option<i64>, SqliteStoreError> {
+) -> Result<Option<i64>, StoreError> {
     // In one transaction, because another process may be creating the file at the same time.
     let read = || -> rusqlite::Result<(i64, i64, bool)> {
         let transaction = connection.unchecked_transaction()?;
@@ -286,19 +283,18 @@ pub(crate) fn schema_version(
             number("schema_version")? == 0,
         ))
     };
-    let (owner, format, is_empty) =
-        read().map_err(|error| SqliteStoreError::from_sqlite(error, file))?;
+    let (owner, format, is_empty) = read().map_err(|error| sqlite_error(error, file))?;
     if is_empty && owner == 0 {
         return Ok(None);
     }
     if owner != APPLICATION_ID {
-        return Err(SqliteStoreError::Corrupt {
+        return Err(StoreError::Corrupt {
             file: file.to_path_buf(),
         });
     }
     let known = MIGRATIONS.len() as i64;
     if format > known {
-        return Err(SqliteStoreError::NewerSchema {
+        return Err(StoreError::NewerSchema {
             file: file.to_path_buf(),
             found: format,
             known,
@@ -309,7 +305,7 @@ pub(crate) fn schema_version(
 
 /// Runs the missing migrations in one transaction, so that another process sees all or none of
 /// them.
-fn migrate(connection: &mut Connection, file: &Path) -> Result<(), SqliteStoreError> {
+fn migrate(connection: &mut Connection, file: &Path) -> Result<(), StoreError> {
     let run = |connection: &mut Connection| -> rusqlite::Result<()> {
         let known = MIGRATIONS.len() as i64;
         if connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))? == known
@@ -326,5 +322,5 @@ fn migrate(connection: &mut Connection, file: &Path) -> Result<(), SqliteStoreEr
         transaction.pragma_update(None, "user_version", known)?;
         transaction.commit()
     };
-    run(connection).map_err(|error| SqliteStoreError::from_sqlite(error, file))
+    run(connection).map_err(|error| sqlite_error(error, file))
 }

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use lango_domain::StoreError;
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::graph::FactSourceFilter;
 use lango_domain::session::{SessionKeyRef, TurnLock};
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::database::BUSY_TIMEOUT;
-use crate::error::SqliteStoreError;
+
 use crate::event_rows;
 use crate::graph;
 use crate::memory;
@@ -27,24 +28,24 @@ const VACUUM_BATCH_PAGES: u32 = 64;
 impl SqliteStore {
     /// Deletes a session from every file: its rows are overwritten and the WAL is truncated. Fails
     /// while one of its turns is running.
-    pub async fn delete(
+    pub(crate) async fn delete_session(
         &self,
         principal: &Principal,
         session: &SessionId,
-    ) -> Result<(), SqliteStoreError> {
+    ) -> Result<(), StoreError> {
         match self.delete_unused(principal, session, None).await? {
             true => Ok(()),
-            false => Err(SqliteStoreError::SessionNotFound(session.to_string())),
+            false => Err(StoreError::SessionNotFound(session.to_string())),
         }
     }
 
     /// Deletes the sessions that were last used before `before`, except those with a running turn.
     /// Returns their names.
-    pub async fn prune(
+    pub(crate) async fn prune_sessions(
         &self,
         principal: &Principal,
         before: Timestamp,
-    ) -> Result<Vec<SessionId>, SqliteStoreError> {
+    ) -> Result<Vec<SessionId>, StoreError> {
         let (owner, cutoff) = (principal.to_string(), event_rows::sortable_time(before));
         let old: Vec<SessionId> = self
             .read(move |connection| {
@@ -58,7 +59,7 @@ impl SqliteStore {
         for session in old {
             match self.delete_unused(principal, &session, Some(before)).await {
                 Ok(true) => deleted.push(session),
-                Ok(false) | Err(SqliteStoreError::TurnRunning(_)) => {}
+                Ok(false) | Err(StoreError::TurnRunning(_)) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -72,19 +73,17 @@ impl SqliteStore {
         principal: &Principal,
         session: &SessionId,
         before: Option<Timestamp>,
-    ) -> Result<bool, SqliteStoreError> {
+    ) -> Result<bool, StoreError> {
         let key = SessionKeyRef { session, principal };
         self.writer()?;
         let lock = self.lock_for_delete(key).await?;
-        let lock = lock.ok_or_else(|| SqliteStoreError::TurnRunning(session.to_string()))?;
+        let lock = lock.ok_or_else(|| StoreError::TurnRunning(session.to_string()))?;
         let (owner, name) = (principal.to_string(), session.to_string());
         let deleted = self
             .write(move |connection| delete(connection, &owner, &name, before))
             .await;
         let deleted = match deleted {
-            Err(SqliteStoreError::DiskFull) => {
-                self.delete_in_batches(principal, session, before).await?
-            }
+            Err(StoreError::DiskFull) => self.delete_in_batches(principal, session, before).await?,
             deleted => deleted?,
         };
         if deleted {
@@ -101,16 +100,16 @@ impl SqliteStore {
     async fn lock_for_delete(
         &self,
         key: SessionKeyRef<'_>,
-    ) -> Result<Option<TurnLock>, SqliteStoreError> {
+    ) -> Result<Option<TurnLock>, StoreError> {
         let file = || self.location().path().to_path_buf();
-        let io_error = |error: std::io::Error| SqliteStoreError::Io {
+        let io_error = |error: std::io::Error| StoreError::Io {
             file: file(),
             reason: error.to_string(),
         };
         match self.locks().try_lock(key).await {
             Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
                 if !self.reserve().is_some_and(DiskReserve::release) {
-                    return Err(SqliteStoreError::DiskFull);
+                    return Err(StoreError::DiskFull);
                 }
                 self.locks().try_lock(key).await.map_err(io_error)
             }
@@ -145,7 +144,7 @@ impl SqliteStore {
         principal: &Principal,
         session: &SessionId,
         before: Option<Timestamp>,
-    ) -> Result<bool, SqliteStoreError> {
+    ) -> Result<bool, StoreError> {
         self.reserve().map(DiskReserve::release);
         let (owner, name) = (principal.to_string(), session.to_string());
         let deleted = self

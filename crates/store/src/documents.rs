@@ -65,9 +65,8 @@ impl DocumentStore for SqliteStore {
     fn collections<'a>(&'a self, principal: &'a Principal) -> StoreFuture<'a, Vec<CollectionInfo>> {
         let principal = principal.to_string();
         async move {
-            Ok(self
-                .read(move |connection| collections(connection, &principal))
-                .await?)
+            self.read(move |connection| collections(connection, &principal))
+                .await
         }
         .boxed()
     }
@@ -94,7 +93,7 @@ impl DocumentStore for SqliteStore {
                     .query_map(params![principal, collection], source)?
                     .collect()
             });
-            Ok(found.await?)
+            found.await
         }
         .boxed()
     }
@@ -106,9 +105,8 @@ impl DocumentStore for SqliteStore {
     ) -> StoreFuture<'a, ()> {
         let principal = principal.to_string();
         async move {
-            Ok(self
-                .write(move |connection| put(connection, &principal, &documents))
-                .await?)
+            self.write(move |connection| put(connection, &principal, &documents))
+                .await
         }
         .boxed()
     }
@@ -121,20 +119,14 @@ impl DocumentStore for SqliteStore {
     ) -> StoreFuture<'a, usize> {
         let (principal, collection) = (principal.to_string(), collection.to_owned());
         async move {
-            Ok(self
-                .write(move |connection| remove(connection, &principal, &collection, &sources))
-                .await?)
+            self.write(move |connection| remove(connection, &principal, &collection, &sources))
+                .await
         }
         .boxed()
     }
 
     fn chunks(&self, ids: Vec<u64>) -> StoreFuture<'_, Vec<StoredChunk>> {
-        async move {
-            Ok(self
-                .read(move |connection| chunks(connection, &ids))
-                .await?)
-        }
-        .boxed()
+        async move { self.read(move |connection| chunks(connection, &ids)).await }.boxed()
     }
 
     fn changes(&self, after: u64, limit: usize) -> StoreFuture<'_, Vec<ChunkChange>> {
@@ -154,7 +146,7 @@ impl DocumentStore for SqliteStore {
                     .query_map(params![after as i64, limit as i64], change)?
                     .collect()
             });
-            Ok(found.await?)
+            found.await
         }
         .boxed()
     }
@@ -166,9 +158,8 @@ impl DocumentStore for SqliteStore {
     ) -> StoreFuture<'a, ()> {
         let embedder = embedder.to_owned();
         async move {
-            Ok(self
-                .write(move |connection| put_vectors(connection, &embedder, &vectors))
-                .await?)
+            self.write(move |connection| put_vectors(connection, &embedder, &vectors))
+                .await
         }
         .boxed()
     }
@@ -180,9 +171,8 @@ impl DocumentStore for SqliteStore {
     ) -> StoreFuture<'a, Vec<(u64, Vec<u8>)>> {
         let embedder = embedder.to_owned();
         async move {
-            Ok(self
-                .read(move |connection| vectors(connection, &embedder, &ids))
-                .await?)
+            self.read(move |connection| vectors(connection, &embedder, &ids))
+                .await
         }
         .boxed()
     }
@@ -190,10 +180,9 @@ impl DocumentStore for SqliteStore {
     fn delete_unused_vectors(&self) -> StoreFuture<'_, ()> {
         async move {
             let sql = "DELETE FROM vectors WHERE hash NOT IN (SELECT hash FROM pieces)";
-            Ok(self
-                .write(move |connection| connection.execute(sql, []))
+            self.write(move |connection| connection.execute(sql, []))
                 .await
-                .map(drop)?)
+                .map(drop)
         }
         .boxed()
     }

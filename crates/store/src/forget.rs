@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use futures::future::FutureExt;
+use lango_domain::StoreError;
 use lango_domain::event::{Event, Principal, SessionId};
 use lango_domain::forget::{FactBatchChange, ForgetStore, Removal};
 use lango_domain::session::StoreFuture;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use crate::error::SqliteStoreError;
 use crate::event_rows;
 use crate::memory;
 use crate::reserve::DiskReserve;
@@ -23,9 +23,7 @@ impl ForgetStore for SqliteStore {
                 .write(move |connection| remove(connection, &principal, &removal))
                 .await
             {
-                Err(SqliteStoreError::DiskFull)
-                    if self.reserve().is_some_and(DiskReserve::release) =>
-                {
+                Err(StoreError::DiskFull) if self.reserve().is_some_and(DiskReserve::release) => {
                     self.write(move |connection| {
                         remove(connection, &retry_principal, &retry_removal)
                     })
@@ -63,7 +61,7 @@ impl ForgetStore for SqliteStore {
                     |row| event_rows::event(row, &SessionId::new(row.get::<_, String>(6)?)),
                 )
             });
-            Ok(found.await?)
+            found.await
         }
         .boxed()
     }

@@ -51,9 +51,8 @@ impl GraphStore for SqliteStore {
     ) -> StoreFuture<'a, ()> {
         let principal = principal.to_string();
         async move {
-            Ok(self
-                .write(move |connection| append(connection, &principal, &batches))
-                .await?)
+            self.write(move |connection| append(connection, &principal, &batches))
+                .await
         }
         .boxed()
     }
@@ -65,9 +64,8 @@ impl GraphStore for SqliteStore {
     ) -> StoreFuture<'a, FactChanges> {
         let principal = principal.to_string();
         async move {
-            Ok(self
-                .read(move |connection| changes(connection, &principal, seen))
-                .await?)
+            self.read(move |connection| changes(connection, &principal, seen))
+                .await
         }
         .boxed()
     }

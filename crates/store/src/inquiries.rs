@@ -40,7 +40,7 @@ impl InquiryStore for SqliteStore {
                 );
                 connection.query_rows(&sql, [principal], inquiry_name, inquiry)
             });
-            Ok(found.await?)
+            found.await
         }
         .boxed()
     }
@@ -52,7 +52,7 @@ impl InquiryStore for SqliteStore {
                 let sql = format!("{SELECT_INQUIRY} WHERE i.principal = ?1 ORDER BY i.id DESC");
                 connection.query_rows(&sql, [principal], inquiry_name, inquiry)
             });
-            Ok(found.await?)
+            found.await
         }
         .boxed()
     }
@@ -81,7 +81,7 @@ impl InquiryStore for SqliteStore {
                 )?;
                 Ok(changed > 0)
             });
-            Ok(offered.await?)
+            offered.await
         }
         .boxed()
     }
@@ -102,7 +102,7 @@ impl InquiryStore for SqliteStore {
                     params![principal, inquiry as i64, event_rows::sortable_time(at)],
                 )? > 0)
             });
-            Ok(dismissed.await?)
+            dismissed.await
         }
         .boxed()
     }
@@ -110,9 +110,8 @@ impl InquiryStore for SqliteStore {
     fn progress<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, ScanProgress> {
         let key = key.clone();
         async move {
-            Ok(self
-                .read(move |connection| progress(connection, &key))
-                .await?)
+            self.read(move |connection| progress(connection, &key))
+                .await
         }
         .boxed()
     }
@@ -120,9 +119,8 @@ impl InquiryStore for SqliteStore {
     fn save_scan<'a>(&'a self, key: &'a SessionKey, result: ScanResult) -> StoreFuture<'a, ()> {
         let key = key.clone();
         async move {
-            Ok(self
-                .write(move |connection| apply_scan(connection, &key, &result))
-                .await?)
+            self.write(move |connection| apply_scan(connection, &key, &result))
+                .await
         }
         .boxed()
     }
@@ -147,7 +145,7 @@ impl InquiryStore for SqliteStore {
                     )
                     .map(drop)
             });
-            Ok(recorded.await?)
+            recorded.await
         }
         .boxed()
     }

@@ -111,7 +111,7 @@ impl KnowledgeStore for SqliteStore {
                 transaction.commit()?;
                 Ok(saved)
             });
-            Ok(saved.await?)
+            saved.await
         }
         .boxed()
     }
@@ -120,7 +120,7 @@ impl KnowledgeStore for SqliteStore {
         let principal = principal.to_string();
         async move {
             let found = self.read(move |connection| entries::newest(connection, &principal));
-            Ok(found.await?)
+            found.await
         }
         .boxed()
     }
@@ -133,7 +133,7 @@ impl KnowledgeStore for SqliteStore {
         let (principal, key) = (principal.to_string(), key.to_owned());
         async move {
             let found = self.read(move |connection| entries::history(connection, &principal, &key));
-            Ok(found.await?)
+            found.await
         }
         .boxed()
     }
@@ -161,7 +161,7 @@ impl KnowledgeStore for SqliteStore {
         async move {
             let saved =
                 self.write(move |connection| learnings::save(connection, &principal, &learning));
-            Ok(saved.await?)
+            saved.await
         }
         .boxed()
     }
@@ -170,7 +170,7 @@ impl KnowledgeStore for SqliteStore {
         let principal = principal.to_string();
         async move {
             let found = self.read(move |connection| learnings::list(connection, &principal));
-            Ok(found.await?)
+            found.await
         }
         .boxed()
     }
@@ -179,7 +179,7 @@ impl KnowledgeStore for SqliteStore {
         let key = key.clone();
         async move {
             let counted = self.read(move |connection| learnings::counted_through(connection, &key));
-            Ok(counted.await?)
+            counted.await
         }
         .boxed()
     }
@@ -193,7 +193,7 @@ impl KnowledgeStore for SqliteStore {
         async move {
             let counted =
                 self.write(move |connection| learnings::count_outcomes(connection, &key, &batch));
-            Ok(counted.await?)
+            counted.await
         }
         .boxed()
     }

@@ -23,13 +23,6 @@ mod settings;
 mod store;
 mod writer;
 
-pub use a2a_tasks::{NewTask, PushConfigRow, TaskCreation, TaskQuery, TaskRow};
-pub use access_tokens::{AccessToken, TokenHash, TokenScope, UnknownScopeError, token_value};
-pub use audit::AuditEntry;
-pub use damage::DamagedRow;
 pub use database::StoreLocation;
-pub use error::SqliteStoreError;
-pub use maintenance::StoreHealth;
-pub use sessions::{SessionInfo, SessionSearchHit, UsageRow};
 pub use settings::StoreSettings;
 pub use store::SqliteStore;

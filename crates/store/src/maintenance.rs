@@ -2,63 +2,37 @@
 
 use std::path::{Path, PathBuf};
 
+use lango_domain::StoreError;
+use lango_domain::maintenance::{DamagedRow, StoreHealth, StoreMaintenance};
+use lango_domain::session::StoreFuture;
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::damage::DamagedRow;
 use crate::database::{self, ReadMode, StoreLocation};
-use crate::error::SqliteStoreError;
+
 use crate::inquiries;
 use crate::knowledge;
 use crate::memory;
 use crate::sessions;
 use crate::store::SqliteStore;
 
-/// The result of a health check.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreHealth {
-    pub sessions: u64,
-    pub events: u64,
-    pub bytes: u64,
-    /// Problems reported by SQLite's `quick_check`. Empty for a healthy file.
-    pub problems: Vec<String>,
-}
-
 impl SqliteStore {
-    /// Writes a consistent copy of the store to a new file. Other connections can continue to
-    /// write.
-    pub async fn back_up(&self, into: &Path) -> Result<(), SqliteStoreError> {
-        create_private(into)?;
-        let target = into.to_string_lossy().into_owned();
-        let copied = self
-            .write(move |connection| connection.execute("VACUUM INTO ?1", [target]))
-            .await;
-        let synced = copied.and_then(|_| {
-            let synced = std::fs::File::open(into).and_then(|file| file.sync_all());
-            synced.map_err(|error| SqliteStoreError::Io {
-                file: into.to_path_buf(),
-                reason: error.to_string(),
-            })
-        });
-        synced.inspect_err(|_| _ = std::fs::remove_file(into))
-    }
-
     /// Replaces the content of the store with a backup, in one transaction. The previous content is
     /// saved to `keep` first. A file that cannot be opened is moved there unchanged.
     pub async fn restore(
         location: StoreLocation,
         from: &Path,
         keep: &Path,
-    ) -> Result<(), SqliteStoreError> {
+    ) -> Result<(), StoreError> {
         check_backup(from)?;
         let store = match Self::open(location.clone()) {
             Ok(store) => {
                 if store.locks().is_any_held() {
-                    return Err(SqliteStoreError::TurnsRunning);
+                    return Err(StoreError::TurnsRunning);
                 }
                 store.back_up(keep).await?;
                 store
             }
-            Err(SqliteStoreError::Corrupt { .. } | SqliteStoreError::NewerSchema { .. }) => {
+            Err(StoreError::Corrupt { .. } | StoreError::NewerSchema { .. }) => {
                 quarantine(location.path(), keep)?;
                 Self::open(location)?
             }
@@ -70,54 +44,90 @@ impl SqliteStore {
             .await
     }
 
-    /// Checks that the store can be written, by committing a transaction that changes nothing.
-    pub async fn check_writable(&self) -> Result<(), SqliteStoreError> {
-        self.write(|connection| {
-            let transaction =
-                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let format: i64 =
-                transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-            transaction.pragma_update(None, "user_version", format)?;
-            transaction.commit()
-        })
-        .await
-    }
-
     /// Limits the size of the file, which simulates a full disk.
     #[doc(hidden)]
-    pub async fn limit_pages_for_tests(&self, pages: Option<u32>) -> Result<(), SqliteStoreError> {
+    pub async fn limit_pages_for_tests(&self, pages: Option<u32>) -> Result<(), StoreError> {
         let sql = format!("PRAGMA max_page_count = {}", pages.unwrap_or(u32::MAX - 1));
         self.write(move |connection| connection.query_row(&sql, [], |_| Ok(())))
             .await
     }
+}
 
-    /// Reads every row of every principal and returns those that cannot be read.
-    pub async fn find_damaged_rows(&self) -> Result<Vec<DamagedRow>, SqliteStoreError> {
-        self.read(|reader| {
-            sessions::read_all(reader)?;
-            memory::read_all(reader)?;
-            knowledge::read_all(reader)?;
-            inquiries::read_all(reader)
-        })
-        .await?;
-        Ok(self.damaged_rows())
+impl StoreMaintenance for SqliteStore {
+    fn identity(&self) -> &str {
+        self.store_identity()
     }
 
-    pub async fn health(&self) -> Result<StoreHealth, SqliteStoreError> {
-        self.read(|connection| {
-            let number = |sql: &str| {
-                connection
-                    .query_row(sql, [], |row| row.get::<_, i64>(0))
-                    .map(|n| n as u64)
-            };
-            Ok(StoreHealth {
-                sessions: number("SELECT count(*) FROM sessions")?,
-                events: number("SELECT count(*) FROM events")?,
-                bytes: number("PRAGMA page_count")? * number("PRAGMA page_size")?,
-                problems: problems(connection)?,
-            })
+    fn is_in_memory(&self) -> bool {
+        *self.location() == StoreLocation::Memory
+    }
+
+    fn damaged_rows(&self) -> Vec<DamagedRow> {
+        self.skipped_rows()
+    }
+
+    fn back_up<'a>(&'a self, into: &'a Path) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            create_private(into)?;
+            let target = into.to_string_lossy().into_owned();
+            let copied = self
+                .write(move |connection| connection.execute("VACUUM INTO ?1", [target]))
+                .await;
+            let synced = copied.and_then(|_| {
+                let synced = std::fs::File::open(into).and_then(|file| file.sync_all());
+                synced.map_err(|error| StoreError::Io {
+                    file: into.to_path_buf(),
+                    reason: error.to_string(),
+                })
+            });
+            synced.inspect_err(|_| _ = std::fs::remove_file(into))
         })
-        .await
+    }
+
+    fn check_writable(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            self.write(|connection| {
+                let transaction =
+                    connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let format: i64 =
+                    transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+                transaction.pragma_update(None, "user_version", format)?;
+                transaction.commit()
+            })
+            .await
+        })
+    }
+
+    fn find_damaged_rows(&self) -> StoreFuture<'_, Vec<DamagedRow>> {
+        Box::pin(async move {
+            self.read(|reader| {
+                sessions::read_all(reader)?;
+                memory::read_all(reader)?;
+                knowledge::read_all(reader)?;
+                inquiries::read_all(reader)
+            })
+            .await?;
+            Ok(self.skipped_rows())
+        })
+    }
+
+    fn health(&self) -> StoreFuture<'_, StoreHealth> {
+        Box::pin(async move {
+            self.read(|connection| {
+                let number = |sql: &str| {
+                    connection
+                        .query_row(sql, [], |row| row.get::<_, i64>(0))
+                        .map(|n| n as u64)
+                };
+                Ok(StoreHealth {
+                    sessions: number("SELECT count(*) FROM sessions")?,
+                    events: number("SELECT count(*) FROM events")?,
+                    bytes: number("PRAGMA page_count")? * number("PRAGMA page_size")?,
+                    problems: problems(connection)?,
+                })
+            })
+            .await
+        })
     }
 }
 
@@ -130,8 +140,8 @@ fn problems(connection: &Connection) -> rusqlite::Result<Vec<String>> {
 }
 
 /// Checks that a file is an intact Lango store.
-fn check_backup(from: &Path) -> Result<(), SqliteStoreError> {
-    let invalid = |reason: String| SqliteStoreError::InvalidBackup {
+fn check_backup(from: &Path) -> Result<(), StoreError> {
+    let invalid = |reason: String| StoreError::InvalidBackup {
         file: from.to_path_buf(),
         reason,
     };
@@ -197,7 +207,7 @@ fn replace(connection: &mut Connection, from: &Path) -> rusqlite::Result<()> {
 }
 
 /// Creates a new file that only the user can read.
-fn create_private(file: &Path) -> Result<(), SqliteStoreError> {
+fn create_private(file: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::OpenOptionsExt;
     let created = std::fs::OpenOptions::new()
         .write(true)
@@ -205,9 +215,9 @@ fn create_private(file: &Path) -> Result<(), SqliteStoreError> {
         .mode(0o600)
         .open(file);
     created.map(drop).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => SqliteStoreError::FileExists(file.to_path_buf()),
-        std::io::ErrorKind::StorageFull => SqliteStoreError::DiskFull,
-        _ => SqliteStoreError::ReadOnly {
+        std::io::ErrorKind::AlreadyExists => StoreError::FileExists(file.to_path_buf()),
+        std::io::ErrorKind::StorageFull => StoreError::DiskFull,
+        _ => StoreError::ReadOnly {
             file: file.to_path_buf(),
             reason: error.to_string(),
         },
@@ -215,7 +225,7 @@ fn create_private(file: &Path) -> Result<(), SqliteStoreError> {
 }
 
 /// Moves an unusable store file to `keep`, together with its WAL and shared memory file.
-fn quarantine(file: &Path, keep: &Path) -> Result<(), SqliteStoreError> {
+fn quarantine(file: &Path, keep: &Path) -> Result<(), StoreError> {
     for suffix in ["", "-wal", "-shm"] {
         let with_suffix = |path: &Path| {
             let mut name = path.as_os_str().to_owned();
@@ -224,7 +234,7 @@ fn quarantine(file: &Path, keep: &Path) -> Result<(), SqliteStoreError> {
         };
         match std::fs::rename(with_suffix(file), with_suffix(keep)) {
             Err(error) if suffix.is_empty() || error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(SqliteStoreError::ReadOnly {
+                return Err(StoreError::ReadOnly {
                     file: file.to_path_buf(),
                     reason: error.to_string(),
                 });

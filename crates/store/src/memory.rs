@@ -135,7 +135,7 @@ impl SqliteStore {
         T: Send + 'static,
         Read: FnOnce(&RowReader<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
-        async move { Ok(self.read(read).await?) }.boxed()
+        async move { self.read(read).await }.boxed()
     }
 
     fn write_memories<'a, T, Write>(&'a self, write: Write) -> StoreFuture<'a, T>
@@ -143,7 +143,7 @@ impl SqliteStore {
         T: Send + 'static,
         Write: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        async move { Ok(self.write(write).await?) }.boxed()
+        async move { self.write(write).await }.boxed()
     }
 }
 

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use lango_domain::session::{SessionKeyRef, StoreError, TurnLock};
+use lango_domain::StoreError;
+use lango_domain::session::{SessionKeyRef, TurnLock};
 use tokio::sync::{Mutex as TurnMutex, OwnedMutexGuard};
 
 /// Delays between attempts while another process holds the lock.
@@ -159,7 +160,7 @@ fn is_same_file(file: &File, path: &Path) -> bool {
 
 fn lock_error(folder: Option<&Path>, error: &io::Error) -> StoreError {
     let folder = folder.unwrap_or(Path::new(""));
-    StoreError(format!(
+    StoreError::Other(format!(
         "could not lock the session in {}: {error}",
         folder.display()
     ))

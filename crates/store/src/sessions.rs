@@ -2,241 +2,249 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use jiff::Timestamp;
-use lango_domain::event::{Event, EventBody, Principal, SessionId, Usage};
-use lango_domain::session::HistoryWindow;
+use lango_domain::StoreError;
+use lango_domain::audit::AuditEntry;
+use lango_domain::event::{Event, EventBody, Principal, SessionId};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, StoreFuture};
+use lango_domain::session_catalog::{SessionCatalog, SessionInfo, SessionSearchHit, UsageRow};
 use rusqlite::{Connection, TransactionBehavior, params};
 
+use crate::audit;
 use crate::damage::{RowReader, display_column};
-use crate::error::SqliteStoreError;
+
 use crate::event_rows;
 use crate::knowledge;
 use crate::store::{SqliteStore, load};
-
-/// Metadata of a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionInfo {
-    pub id: SessionId,
-    pub title: String,
-    pub events: u64,
-    pub created: Timestamp,
-    pub updated: Timestamp,
-    /// True if the last turn of the session has ended.
-    pub is_settled: bool,
-}
-
-impl SessionInfo {
-    /// Returns the state as a word: `settled` or `interrupted`.
-    pub fn state(&self) -> &'static str {
-        if self.is_settled {
-            "settled"
-        } else {
-            "interrupted"
-        }
-    }
-}
-
-/// An event that matches a search.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SessionSearchHit {
-    pub session: SessionId,
-    pub title: String,
-    pub event: Arc<Event>,
-}
-
-/// Usage of one model call. The session is `None` if it was deleted.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UsageRow {
-    pub session: Option<SessionId>,
-    pub turn: String,
-    pub agent: String,
-    pub branch: String,
-    pub usage: Usage,
-}
 
 const SELECT_SESSION_INFO: &str = "SELECT name, title,
     (SELECT count(*) FROM events WHERE session = id), created, updated,
     coalesce((SELECT kind = 'end' FROM events WHERE session = id ORDER BY seq DESC LIMIT 1), 1)
     FROM sessions";
 
-impl SqliteStore {
-    /// Returns every principal that has sessions.
-    pub async fn principals(&self) -> Result<Vec<Principal>, SqliteStoreError> {
-        self.read(|connection| {
-            let mut query =
-                connection.prepare("SELECT DISTINCT principal FROM sessions ORDER BY principal")?;
-            query
-                .query_map([], |row| Ok(Principal::new(row.get::<_, String>(0)?)))?
-                .collect()
-        })
-        .await
-    }
-
-    /// Returns the principal's sessions, most recently used first.
-    pub async fn sessions(
-        &self,
-        principal: &Principal,
-    ) -> Result<Vec<SessionInfo>, SqliteStoreError> {
-        let principal = principal.to_string();
-        self.read(move |connection| {
-            let sql = format!(
-                "{SELECT_SESSION_INFO} WHERE principal = ?1 ORDER BY updated DESC, id DESC"
-            );
-            connection.query_rows(&sql, params![principal], session_name, |row| {
-                session_info(connection, row)
+impl SessionCatalog for SqliteStore {
+    fn principals(&self) -> StoreFuture<'_, Vec<Principal>> {
+        Box::pin(async move {
+            self.read(|connection| {
+                let mut query = connection
+                    .prepare("SELECT DISTINCT principal FROM sessions ORDER BY principal")?;
+                query
+                    .query_map([], |row| Ok(Principal::new(row.get::<_, String>(0)?)))?
+                    .collect()
             })
+            .await
         })
-        .await
     }
 
-    pub async fn session(
-        &self,
-        principal: &Principal,
-        session: &SessionId,
-    ) -> Result<SessionInfo, SqliteStoreError> {
-        let (principal, name) = (principal.to_string(), session.to_string());
-        let found = self
-            .read(move |connection| {
-                let sql = format!("{SELECT_SESSION_INFO} WHERE principal = ?1 AND name = ?2");
-                let found =
-                    connection.query_rows(&sql, params![principal, name], session_name, |row| {
-                        session_info(connection, row)
-                    })?;
-                Ok(found.into_iter().next())
+    fn sessions<'a>(&'a self, principal: &'a Principal) -> StoreFuture<'a, Vec<SessionInfo>> {
+        Box::pin(async move {
+            let principal = principal.to_string();
+            self.read(move |connection| {
+                let sql = format!(
+                    "{SELECT_SESSION_INFO} WHERE principal = ?1 ORDER BY updated DESC, id DESC"
+                );
+                connection.query_rows(&sql, params![principal], session_name, |row| {
+                    session_info(connection, row)
+                })
             })
-            .await?;
-        found.ok_or_else(|| SqliteStoreError::SessionNotFound(session.to_string()))
+            .await
+        })
     }
 
-    /// Returns up to `limit` events after `seq`, in order. Empty for a session that does not exist.
-    pub async fn events_after(
-        &self,
-        principal: &Principal,
-        session: &SessionId,
+    fn session<'a>(
+        &'a self,
+        principal: &'a Principal,
+        session: &'a SessionId,
+    ) -> StoreFuture<'a, SessionInfo> {
+        Box::pin(async move {
+            let (principal, name) = (principal.to_string(), session.to_string());
+            let found = self
+                .read(move |connection| {
+                    let sql = format!("{SELECT_SESSION_INFO} WHERE principal = ?1 AND name = ?2");
+                    let found = connection.query_rows(
+                        &sql,
+                        params![principal, name],
+                        session_name,
+                        |row| session_info(connection, row),
+                    )?;
+                    Ok(found.into_iter().next())
+                })
+                .await?;
+            found.ok_or_else(|| StoreError::SessionNotFound(session.to_string()))
+        })
+    }
+
+    fn events_after<'a>(
+        &'a self,
+        principal: &'a Principal,
+        session: &'a SessionId,
         seq: u64,
         limit: usize,
-    ) -> Result<Vec<Arc<Event>>, SqliteStoreError> {
-        let (principal, session) = (principal.clone(), session.clone());
-        self.read(move |connection| {
-            let Some(session_row) =
-                event_rows::find_session(connection, principal.as_str(), session.as_str())?
-            else {
-                return Ok(Vec::new());
-            };
-            let sql = format!(
-                "SELECT {} FROM events WHERE session = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
-                event_rows::COLUMNS
-            );
-            let (after, limit) = (i64::try_from(seq).unwrap_or(i64::MAX), limit as i64);
-            let (values, name) = (
-                params![session_row.id, after, limit],
-                event_rows::event_name(session.as_str()),
-            );
-            connection.query_rows(&sql, values, name, |row| event_rows::event(row, &session))
+    ) -> StoreFuture<'a, Vec<Arc<Event>>> {
+        Box::pin(async move {
+            let (principal, session) = (principal.clone(), session.clone());
+            self.read(move |connection| {
+                let Some(session_row) =
+                    event_rows::find_session(connection, principal.as_str(), session.as_str())?
+                else {
+                    return Ok(Vec::new());
+                };
+                let sql = format!(
+                    "SELECT {} FROM events WHERE session = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+                    event_rows::COLUMNS
+                );
+                let (after, limit) = (i64::try_from(seq).unwrap_or(i64::MAX), limit as i64);
+                let (values, name) = (
+                    params![session_row.id, after, limit],
+                    event_rows::event_name(session.as_str()),
+                );
+                connection.query_rows(&sql, values, name, |row| event_rows::event(row, &session))
+            })
+            .await
         })
-        .await
     }
 
-    /// Returns the newest sessions of the principal whose names start with `prefix`.
-    pub async fn sessions_with_prefix(
-        &self,
-        principal: &Principal,
-        prefix: &str,
+    fn sessions_with_prefix<'a>(
+        &'a self,
+        principal: &'a Principal,
+        prefix: &'a str,
         limit: usize,
-    ) -> Result<Vec<SessionId>, SqliteStoreError> {
-        let (principal, prefix) = (principal.to_string(), prefix.to_owned());
-        self.read(move |connection| {
-            let sql = "SELECT name FROM sessions
+    ) -> StoreFuture<'a, Vec<SessionId>> {
+        Box::pin(async move {
+            let (principal, prefix) = (principal.to_string(), prefix.to_owned());
+            self.read(move |connection| {
+                let sql = "SELECT name FROM sessions
                 WHERE principal = ?1 AND name >= ?2 AND name < ?2 || char(1114111)
                 ORDER BY id DESC LIMIT ?3";
-            let name = |row: &rusqlite::Row<'_>| Ok(SessionId::new(row.get::<_, String>(0)?));
-            let mut query = connection.prepare_cached(sql)?;
-            query
-                .query_map(params![principal, prefix, limit as i64], name)?
-                .collect()
-        })
-        .await
-    }
-
-    /// Returns requests and answers that contain every word of `text`, newest first. Ignores case.
-    pub async fn search(
-        &self,
-        principal: &Principal,
-        text: &str,
-        limit: usize,
-    ) -> Result<Vec<SessionSearchHit>, SqliteStoreError> {
-        let words: Vec<String> = text
-            .to_lowercase()
-            .split_whitespace()
-            .map(str::to_owned)
-            .collect();
-        let principal = principal.to_string();
-        self.read(move |connection| search(connection, &principal, &words, limit))
-            .await
-    }
-
-    /// Copies the complete turns of `from` up to event `at` into the new session `into`. Returns
-    /// the number of copied events.
-    pub async fn fork(
-        &self,
-        principal: &Principal,
-        from: &SessionId,
-        at: u64,
-        into: &SessionId,
-    ) -> Result<u64, SqliteStoreError> {
-        let source = self.session(principal, from).await?;
-        let (owner, from, into) = (principal.clone(), source.id, into.clone());
-        let events = self
-            .read(move |connection| {
-                Ok(whole_turns(
-                    load(connection, &owner, &from, HistoryWindow::Everything)?,
-                    at,
-                ))
+                let name = |row: &rusqlite::Row<'_>| Ok(SessionId::new(row.get::<_, String>(0)?));
+                let mut query = connection.prepare_cached(sql)?;
+                query
+                    .query_map(params![principal, prefix, limit as i64], name)?
+                    .collect()
             })
-            .await?;
-        let copied = events.len() as u64;
-        if copied == 0 {
-            return Err(SqliteStoreError::NoCompleteTurn(at));
-        }
-        self.import_session(principal, &into, events).await?;
-        Ok(copied)
+            .await
+        })
     }
 
-    /// Creates a session from existing events, renumbered from 1.
-    pub async fn import_session(
-        &self,
-        principal: &Principal,
-        session: &SessionId,
+    fn search<'a>(
+        &'a self,
+        principal: &'a Principal,
+        text: &'a str,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<SessionSearchHit>> {
+        Box::pin(async move {
+            let words: Vec<String> = text
+                .to_lowercase()
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect();
+            let principal = principal.to_string();
+            self.read(move |connection| search(connection, &principal, &words, limit))
+                .await
+        })
+    }
+
+    fn fork<'a>(
+        &'a self,
+        principal: &'a Principal,
+        from: &'a SessionId,
+        at: u64,
+        into: &'a SessionId,
+    ) -> StoreFuture<'a, u64> {
+        Box::pin(async move {
+            let source = self.session(principal, from).await?;
+            let (owner, from, into) = (principal.clone(), source.id, into.clone());
+            let events = self
+                .read(move |connection| {
+                    Ok(whole_turns(
+                        load(connection, &owner, &from, HistoryWindow::Everything)?,
+                        at,
+                    ))
+                })
+                .await?;
+            let copied = events.len() as u64;
+            if copied == 0 {
+                return Err(StoreError::NoCompleteTurn(at));
+            }
+            self.import_session(principal, &into, events).await?;
+            Ok(copied)
+        })
+    }
+
+    fn import_session<'a>(
+        &'a self,
+        principal: &'a Principal,
+        session: &'a SessionId,
         events: Vec<Arc<Event>>,
-    ) -> Result<(), SqliteStoreError> {
-        let (owner, name) = (principal.to_string(), session.clone());
-        let added = self
-            .write(move |connection| insert_session(connection, &owner, &name, &events))
-            .await?;
-        if added {
-            Ok(())
-        } else {
-            Err(SqliteStoreError::SessionExists(session.to_string()))
-        }
+    ) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let (owner, name) = (principal.to_string(), session.clone());
+            let added = self
+                .write(move |connection| insert_session(connection, &owner, &name, &events))
+                .await?;
+            if added {
+                Ok(())
+            } else {
+                Err(StoreError::SessionExists(session.to_string()))
+            }
+        })
     }
 
-    /// Returns the usage of one session, or of all sessions including deleted ones, in order.
-    pub async fn usage(
-        &self,
-        principal: &Principal,
-        session: Option<&SessionId>,
-    ) -> Result<Vec<UsageRow>, SqliteStoreError> {
-        let (principal, session) = (principal.to_string(), session.map(SessionId::to_string));
-        self.read(move |connection| {
-            let sql = "SELECT NULL, turn, agent, branch, body, 0 AS age, rowid AS place FROM usage
+    fn usage<'a>(
+        &'a self,
+        principal: &'a Principal,
+        session: Option<&'a SessionId>,
+    ) -> StoreFuture<'a, Vec<UsageRow>> {
+        Box::pin(async move {
+            let (principal, session) = (principal.to_string(), session.map(SessionId::to_string));
+            self.read(move |connection| {
+                let sql =
+                    "SELECT NULL, turn, agent, branch, body, 0 AS age, rowid AS place FROM usage
                 WHERE principal = ?1 AND ?2 IS NULL
                 UNION ALL SELECT s.name, e.turn, e.author, e.branch, e.body, s.id, e.seq
                 FROM sessions s
                 JOIN events e ON e.session = s.id AND e.kind = 'usage'
                 WHERE s.principal = ?1 AND (?2 IS NULL OR s.name = ?2) ORDER BY age, place";
-            connection.query_rows(sql, params![principal, session], usage_name, usage_row)
+                connection.query_rows(sql, params![principal, session], usage_name, usage_row)
+            })
+            .await
         })
-        .await
+    }
+
+    fn audit<'a>(
+        &'a self,
+        principal: &'a Principal,
+        session: Option<&'a SessionId>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<AuditEntry>> {
+        Box::pin(async move {
+            let (principal, session) = (principal.to_string(), session.map(ToString::to_string));
+            self.read(move |connection| {
+                audit::entries(connection, &principal, session.as_deref(), limit)
+            })
+            .await
+        })
+    }
+
+    fn delete<'a>(
+        &'a self,
+        principal: &'a Principal,
+        session: &'a SessionId,
+    ) -> StoreFuture<'a, ()> {
+        Box::pin(self.delete_session(principal, session))
+    }
+
+    fn prune<'a>(
+        &'a self,
+        principal: &'a Principal,
+        before: Timestamp,
+    ) -> StoreFuture<'a, Vec<SessionId>> {
+        Box::pin(self.prune_sessions(principal, before))
+    }
+
+    fn is_turn_running<'a>(&'a self, key: SessionKeyRef<'a>) -> BoxFuture<'a, bool> {
+        Box::pin(async move { !matches!(self.locks().try_lock(key).await, Ok(Some(_))) })
     }
 }
 

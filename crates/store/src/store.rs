@@ -5,14 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt};
 use lango_domain::event::{Event, EventBody, Grant, NewEvent, Principal, SessionId};
+use lango_domain::maintenance::DamagedRow;
 use lango_domain::session::{
-    HistoryWindow, SessionKeyRef, SessionStore, StoreError, TurnLock, grant_from_event,
+    HistoryWindow, SessionKeyRef, SessionStore, TurnLock, grant_from_event,
 };
+use lango_domain::{StoreError, Stores};
 use rusqlite::{Connection, params};
 
-use crate::damage::{DamageLog, DamagedRow, RowReader};
+use crate::damage::{DamageLog, RowReader};
 use crate::database::{self, ReadMode, StoreLocation};
-use crate::error::SqliteStoreError;
+use crate::error::sqlite_error;
+
 use crate::event_rows;
 use crate::reserve::DiskReserve;
 use crate::session_locks::SessionLocks;
@@ -43,7 +46,7 @@ enum WriteAccess {
     Writer(StoreWriter),
     /// The file cannot be written, only read.
     ReadOnly {
-        error: SqliteStoreError,
+        error: StoreError,
         read_mode: ReadMode,
     },
 }
@@ -51,15 +54,13 @@ enum WriteAccess {
 impl SqliteStore {
     /// Opens the store. Creates the file if it does not exist and migrates an older schema. An
     /// existing file that cannot be written is opened read-only.
-    pub fn open(location: StoreLocation) -> Result<Self, SqliteStoreError> {
+    pub fn open(location: StoreLocation) -> Result<Self, StoreError> {
         let reserve = match &location {
             StoreLocation::File(file) => Some(DiskReserve::for_store(file)),
             StoreLocation::Memory => None,
         };
         let opened = match database::open_writer(&location) {
-            Err(SqliteStoreError::DiskFull)
-                if reserve.as_ref().is_some_and(DiskReserve::release) =>
-            {
+            Err(StoreError::DiskFull) if reserve.as_ref().is_some_and(DiskReserve::release) => {
                 database::open_writer(&location)
             }
             opened => opened,
@@ -74,10 +75,10 @@ impl SqliteStore {
         location: StoreLocation,
         connection: Connection,
         reserve: Option<DiskReserve>,
-    ) -> Result<Self, SqliteStoreError> {
+    ) -> Result<Self, StoreError> {
         let identity = database::identity(&connection, &location)?;
         let writer = StoreWriter::start(connection, location.clone())
-            .map_err(|error| SqliteStoreError::Other(error.to_string()))?;
+            .map_err(|error| StoreError::Other(error.to_string()))?;
         reserve.iter().for_each(DiskReserve::ensure);
         Ok(Self::from_parts(
             location,
@@ -89,14 +90,9 @@ impl SqliteStore {
 
     /// Opens an existing file for reading after opening it for writing failed with `error`. A full
     /// disk counts as not writable.
-    fn read_only(
-        location: StoreLocation,
-        error: SqliteStoreError,
-    ) -> Result<Self, SqliteStoreError> {
-        let (
-            StoreLocation::File(file),
-            SqliteStoreError::ReadOnly { .. } | SqliteStoreError::DiskFull,
-        ) = (&location, &error)
+    fn read_only(location: StoreLocation, error: StoreError) -> Result<Self, StoreError> {
+        let (StoreLocation::File(file), StoreError::ReadOnly { .. } | StoreError::DiskFull) =
+            (&location, &error)
         else {
             return Err(error);
         };
@@ -141,17 +137,35 @@ impl SqliteStore {
         }
     }
 
+    /// Returns this store as all stores of a process.
+    pub fn stores(&self) -> Stores {
+        let store = Arc::new(self.clone());
+        Stores {
+            sessions: store.clone(),
+            catalog: store.clone(),
+            access_tokens: store.clone(),
+            tasks: store.clone(),
+            documents: store.clone(),
+            graph: store.clone(),
+            memory: store.clone(),
+            knowledge: store.clone(),
+            inquiries: store.clone(),
+            learned: store.clone(),
+            maintenance: store,
+        }
+    }
+
     pub fn location(&self) -> &StoreLocation {
         &self.inner.location
     }
 
     /// Returns the random id that the file got when it was created. Copies of the file share it.
-    pub fn identity(&self) -> &str {
+    pub(crate) fn store_identity(&self) -> &str {
         &self.inner.identity
     }
 
     /// Returns the rows that were skipped so far because they cannot be read.
-    pub fn damaged_rows(&self) -> Vec<DamagedRow> {
+    pub(crate) fn skipped_rows(&self) -> Vec<DamagedRow> {
         self.inner.damage.rows()
     }
 
@@ -160,17 +174,17 @@ impl SqliteStore {
     }
 
     /// Returns the writer, or an error if the store is read-only.
-    pub(crate) fn writer(&self) -> Result<&StoreWriter, SqliteStoreError> {
+    pub(crate) fn writer(&self) -> Result<&StoreWriter, StoreError> {
         match &self.inner.write_access {
             WriteAccess::Writer(writer) => Ok(writer),
             WriteAccess::ReadOnly {
-                error: SqliteStoreError::ReadOnly { file, reason },
+                error: StoreError::ReadOnly { file, reason },
                 ..
-            } => Err(SqliteStoreError::ReadOnly {
+            } => Err(StoreError::ReadOnly {
                 file: file.clone(),
                 reason: reason.clone(),
             }),
-            WriteAccess::ReadOnly { .. } => Err(SqliteStoreError::DiskFull),
+            WriteAccess::ReadOnly { .. } => Err(StoreError::DiskFull),
         }
     }
 
@@ -179,21 +193,21 @@ impl SqliteStore {
     }
 
     /// Runs `write` on the writer thread, with exclusive use of its connection.
-    pub(crate) async fn write<T, Write>(&self, write: Write) -> Result<T, SqliteStoreError>
+    pub(crate) async fn write<T, Write>(&self, write: Write) -> Result<T, StoreError>
     where
         T: Send + 'static,
         Write: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     {
         let location = self.inner.location.clone();
         let job = move |connection: &mut Connection| {
-            write(connection).map_err(|error| SqliteStoreError::from_sqlite(error, location.path()))
+            write(connection).map_err(|error| sqlite_error(error, location.path()))
         };
         self.writer()?.run(job).await
     }
 
     /// Runs `read` on a pooled connection, concurrently with the writer. A store in memory has only
     /// the writer's connection.
-    pub(crate) async fn read<T, Read>(&self, read: Read) -> Result<T, SqliteStoreError>
+    pub(crate) async fn read<T, Read>(&self, read: Read) -> Result<T, StoreError>
     where
         T: Send + 'static,
         Read: FnOnce(&RowReader<'_>) -> rusqlite::Result<T> + Send + 'static,
@@ -211,7 +225,7 @@ impl SqliteStore {
                 None => database::open_reader(&file, inner.read_mode())?,
             };
             let value = read(&RowReader::new(&connection, &inner.damage))
-                .map_err(|error| SqliteStoreError::from_sqlite(error, &file))?;
+                .map_err(|error| sqlite_error(error, &file))?;
             let mut idle = inner.idle_readers();
             if idle.len() < MAX_READERS {
                 idle.push(connection);
@@ -219,7 +233,7 @@ impl SqliteStore {
             Ok(value)
         });
         task.await
-            .map_err(|error| SqliteStoreError::Other(error.to_string()))?
+            .map_err(|error| StoreError::Other(error.to_string()))?
     }
 }
 
@@ -261,9 +275,8 @@ impl SessionStore for SqliteStore {
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         let (principal, session) = (key.principal.clone(), key.session.clone());
         async move {
-            Ok(self
-                .read(move |connection| load(connection, &principal, &session, window))
-                .await?)
+            self.read(move |connection| load(connection, &principal, &session, window))
+                .await
         }
         .boxed()
     }
@@ -273,7 +286,7 @@ impl SessionStore for SqliteStore {
         key: SessionKeyRef<'a>,
         drafts: Vec<NewEvent>,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
-        async move { Ok(self.writer()?.append(key.to_owned(), drafts).await?) }.boxed()
+        async move { self.writer()?.append(key.to_owned(), drafts).await }.boxed()
     }
 
     fn grants<'a>(
@@ -284,9 +297,8 @@ impl SessionStore for SqliteStore {
         let (principal, session, tool) =
             (key.principal.clone(), key.session.clone(), tool.to_owned());
         async move {
-            Ok(self
-                .read(move |connection| grants(connection, &principal, &session, &tool))
-                .await?)
+            self.read(move |connection| grants(connection, &principal, &session, &tool))
+                .await
         }
         .boxed()
     }

@@ -9,13 +9,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
+use lango_domain::StoreError;
 use lango_domain::event::{Event, NewEvent};
 use lango_domain::session::SessionKey;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use crate::database::StoreLocation;
-use crate::error::SqliteStoreError;
+use crate::error::sqlite_error;
+
 use crate::event_rows;
 
 /// Maximum number of appends in one commit. The rest wait for the next one.
@@ -24,7 +26,7 @@ const MAX_BATCH_SIZE: usize = 512;
 /// Maximum number of cached session rows. The cache is cleared when it grows larger.
 const MAX_CACHED_SESSIONS: usize = 4_096;
 
-type JobResponder<T> = oneshot::Sender<Result<T, SqliteStoreError>>;
+type JobResponder<T> = oneshot::Sender<Result<T, StoreError>>;
 type ExclusiveJob = Box<dyn FnOnce(&mut Connection) + Send>;
 
 /// A job for the writer thread.
@@ -59,7 +61,7 @@ impl StoreWriter {
         &self,
         key: SessionKey,
         drafts: Vec<NewEvent>,
-    ) -> Result<Vec<Arc<Event>>, SqliteStoreError> {
+    ) -> Result<Vec<Arc<Event>>, StoreError> {
         let (responder, response) = oneshot::channel();
         self.send(
             WriteJob::Append(AppendJob {
@@ -73,10 +75,10 @@ impl StoreWriter {
     }
 
     /// Runs a closure on the writer thread.
-    pub async fn run<T, Run>(&self, run: Run) -> Result<T, SqliteStoreError>
+    pub async fn run<T, Run>(&self, run: Run) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        Run: FnOnce(&mut Connection) -> Result<T, SqliteStoreError> + Send + 'static,
+        Run: FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     {
         let (responder, response) = oneshot::channel();
         let job: ExclusiveJob = Box::new(move |connection| {
@@ -88,10 +90,9 @@ impl StoreWriter {
     async fn send<T>(
         &self,
         job: WriteJob,
-        response: oneshot::Receiver<Result<T, SqliteStoreError>>,
-    ) -> Result<T, SqliteStoreError> {
-        let stopped =
-            || SqliteStoreError::Other("the writer thread of the store has stopped".to_owned());
+        response: oneshot::Receiver<Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let stopped = || StoreError::Other("the writer thread of the store has stopped".to_owned());
         self.jobs.send(job).map_err(|_| stopped())?;
         response.await.map_err(|_| stopped())?
     }
@@ -122,7 +123,7 @@ fn run(connection: Connection, location: &StoreLocation, jobs: &Receiver<WriteJo
     }
 }
 
-type AppendedEvents = Result<Vec<Arc<Event>>, SqliteStoreError>;
+type AppendedEvents = Result<Vec<Arc<Event>>, StoreError>;
 
 /// The writer's connection and its cache of session rows.
 struct WriterState {
@@ -152,11 +153,11 @@ impl WriterState {
             .unzip();
         let written = self.append_all(jobs, file).unwrap_or_else(|error| {
             self.session_rows.clear();
-            let reason = SqliteStoreError::from_sqlite(error, file.path()).to_string();
+            let reason = sqlite_error(error, file.path()).to_string();
             tracing::error!(reason, "events could not be stored");
             responders
                 .iter()
-                .map(|_| Err(SqliteStoreError::Other(reason.clone())))
+                .map(|_| Err(StoreError::Other(reason.clone())))
                 .collect()
         });
         for (responder, events) in responders.into_iter().zip(written) {
@@ -195,7 +196,7 @@ impl WriterState {
                     // Dropping the savepoint rolls it back.
                     drop(savepoint);
                     self.session_rows.remove(&key);
-                    results.push(Err(SqliteStoreError::from_sqlite(error, file.path())));
+                    results.push(Err(sqlite_error(error, file.path())));
                 }
             }
         }

@@ -8,11 +8,12 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::join_all;
 use jiff::Timestamp;
+use lango_domain::StoreError;
 use lango_domain::event::{Event, Principal, SessionId, TurnId, Update};
 use lango_domain::hooks::{Advisor, ContextSource, Digest, DigestSource};
 use lango_domain::model::{Model, ModelRequest};
 use lango_domain::remote_agent::RemoteAgent;
-use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_domain::{AgentName, AgentTree, Label, LabeledText, TeamMode};
 use lango_engine::{
     ApprovalPolicy, ClockAndIds, InMemorySessionStore, Models, Runner, RunnerParts, TurnHooks,
@@ -255,7 +256,7 @@ async fn run_turn(runner: &Runner, turn: &UserTurn) -> Vec<Update> {
             Ok(Some(update)) => updates.push(update),
             Ok(None) => return updates,
             Err(_) if cancelled || turn.cancelled_after.is_none() => {
-                updates.push(Update::StoreFailed(StoreError(
+                updates.push(Update::StoreFailed(StoreError::Other(
                     "the turn did not end".to_owned(),
                 )));
                 return updates;

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, anyhow};
 use futures::StreamExt;
 use lango_app::{
-    Assistant, AssistantOptions, Environment, LazyStore, LoadedConfig, Overrides, Recording,
+    Assistant, AssistantOptions, Environment, LazyStores, LoadedConfig, Overrides, Recording,
     new_session,
 };
 use lango_domain::Tool;
@@ -29,9 +29,9 @@ pub fn predict_all<'a>(
     let loaded = LoadedConfig::load(&environment, &Overrides { config: None, set })
         .map_err(|error| anyhow!(error.message))?;
     let tools = sample_tool_names().into_iter().map(Tool::stub).collect();
-    let stores = LazyStore::new(&loaded, &environment);
+    let stores = LazyStores::new(&loaded, &environment);
     let means = AssistantOptions {
-        store: &stores,
+        stores: &stores,
         tools,
         approver: None,
         recording: &Recording::Off,

@@ -1,6 +1,6 @@
 //! The trust of the output of every built-in tool, and the tools that send data out.
 
-use lango_app::{LazyStore, Toolset, knowledge_tools};
+use lango_app::{LazyStores, Toolset, knowledge_tools};
 use lango_domain::{Tool, Trust};
 
 use crate::setup::Machine;
@@ -54,7 +54,7 @@ fn tools(set: &[&str]) -> Vec<Tool> {
     let machine = Machine::new();
     let loaded = machine.load(set).unwrap();
     let toolset = Toolset::new(&loaded, &machine.environment).unwrap();
-    let store = LazyStore::new(&loaded, &machine.environment);
+    let store = LazyStores::new(&loaded, &machine.environment);
     let mut tools = toolset.tools();
     tools.extend(knowledge_tools(&loaded, &machine.environment, &toolset, &store).unwrap());
     tools

@@ -379,11 +379,11 @@ async fn offline_first_skips_the_orchestrator_call() {
     let loaded = machine.load(&set).unwrap();
     let tools = stub_tools(&["exec_shell", "cron_add"]);
     let (store, recording) = (
-        lango_app::LazyStore::new(&loaded, &machine.environment),
+        lango_app::LazyStores::new(&loaded, &machine.environment),
         lango_app::Recording::Off,
     );
     let options = lango_app::AssistantOptions {
-        store: &store,
+        stores: &store,
         tools,
         approver: None,
         recording: &recording,

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use clap::Subcommand;
-use lango_store::TokenScope;
+use lango_domain::access_tokens::TokenScope;
 
 #[derive(clap::Args)]
 pub struct ServeArgs {

@@ -52,7 +52,7 @@ pub fn run(global: &GlobalArgs, ask: &AskArgs) -> Result<ExitCode, CliError> {
     runtime.block_on(super::apply_retention(&context, &assistant));
     let problems = recording.problems();
     printer.print_warnings(&problems);
-    printer.print_warnings(&super::damage_warnings(&assistant.store));
+    printer.print_warnings(&super::damage_warnings(&assistant.stores));
     let is_strict = matches!(&recording, Recording::Replay(replayer) if replayer.is_strict());
     if is_strict && !problems.is_empty() {
         printer.fail_with(3);
@@ -67,7 +67,7 @@ fn open_assistant(
     recording: &Recording,
 ) -> Result<Assistant, CliError> {
     let options = AssistantOptions {
-        store: &context.store,
+        stores: &context.stores,
         tools,
         approver: approver(ask.yes),
         recording,
@@ -92,7 +92,8 @@ fn continue_turn(
     let runtime = runtime()?;
     let unfinished_turn = runtime.block_on(async {
         assistant
-            .store
+            .stores
+            .catalog
             .session(&Principal::local(), &session)
             .await?;
         let turn = assistant

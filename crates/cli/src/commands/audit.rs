@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use lango_domain::audit::AuditEntry;
 use lango_domain::event::{Principal, SessionId};
-use lango_store::AuditEntry;
 use lango_text::sanitize::{escape_hidden_chars, one_line};
 use serde_json::{Value, json};
 
@@ -14,13 +14,14 @@ use crate::turn_printer::args_line;
 
 pub fn run(global: &GlobalArgs, args: &AuditArgs) -> Result<CommandOutput, CliError> {
     let context = CommandContext::load(global)?;
-    let store = context.store.open()?;
+    let stores = context.stores.open()?;
     let session = args.session.as_deref().map(SessionId::new);
     let entries = runtime()?.block_on(async {
         if let Some(session) = &session {
-            store.session(&Principal::local(), session).await?;
+            stores.catalog.session(&Principal::local(), session).await?;
         }
-        store
+        stores
+            .catalog
             .audit(&Principal::local(), session.as_ref(), args.limit.get())
             .await
     })?;
@@ -36,7 +37,7 @@ pub fn run(global: &GlobalArgs, args: &AuditArgs) -> Result<CommandOutput, CliEr
         plain,
         json!({ "items": entries.iter().map(entry_json).collect::<Vec<_>>() }),
     );
-    Ok(with_damage_warnings(output, &store))
+    Ok(with_damage_warnings(output, &stores))
 }
 
 fn entry_line(entry: &AuditEntry) -> String {

@@ -8,7 +8,7 @@ use lango_app::{
     new_session, refresh_in_background,
 };
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
+use lango_domain::session::{HistoryWindow, SessionKeyRef};
 use lango_domain::usage::UsageSummary;
 use lango_remote::RemoteTeam;
 use rustyline::DefaultEditor;
@@ -171,7 +171,11 @@ impl ChatLoop<'_> {
                 session,
                 principal: &Principal::local(),
             };
-            let events = self.assistant.store.load(key, HistoryWindow::Everything);
+            let events = self
+                .assistant
+                .stores
+                .sessions
+                .load(key, HistoryWindow::Everything);
             let events = self.runtime.block_on(events).unwrap_or_default();
             events.iter().for_each(|event| summary.add(event));
         }
@@ -186,7 +190,7 @@ fn open_assistant(
     remote_agents: RemoteTeam,
 ) -> Result<Assistant, CliError> {
     let options = AssistantOptions {
-        store: &context.store,
+        stores: &context.stores,
         tools: context.toolset_tools(toolset)?,
         approver: approver(yes),
         recording: &Recording::Off,
@@ -201,14 +205,15 @@ fn open_assistant(
 
 /// Returns the session with this id, or the last used one if the id is empty.
 async fn find_session(assistant: &Assistant, session_name: &str) -> Result<SessionId, CliError> {
-    let store = &assistant.store;
+    let stores = &assistant.stores;
     if !session_name.is_empty() {
-        return Ok(store
+        return Ok(stores
+            .catalog
             .session(&Principal::local(), &SessionId::new(session_name))
             .await?
             .id);
     }
-    let sessions = store.sessions(&Principal::local()).await?;
+    let sessions = stores.catalog.sessions(&Principal::local()).await?;
     let last = sessions.into_iter().next();
     last.map(|session| session.id)
         .ok_or_else(|| CliError::usage("there is no session to resume"))

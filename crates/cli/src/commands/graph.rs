@@ -22,7 +22,7 @@ const MAX_COUNTED: usize = 20;
 
 pub fn run(global: &GlobalArgs, command: GraphCommand) -> Result<CommandOutput, CliError> {
     let context = CommandContext::load(global)?;
-    let graph = open_graph(context.store.open()?);
+    let graph = open_graph(context.stores.open()?);
     runtime()?.block_on(run_command(&context, &graph, command))
 }
 

@@ -15,7 +15,6 @@ use lango_documents::document_index::{
 use lango_documents::rag_index::{DEFAULT_COLLECTION, ingest_report_json};
 use lango_domain::documents::{DocumentFilter, DocumentSource};
 use lango_domain::event::Principal;
-use lango_domain::session::StoreError;
 use lango_text::sanitize::one_line;
 use serde_json::json;
 
@@ -28,9 +27,9 @@ const MAX_ROOTS: usize = 20;
 
 pub fn run(global: &GlobalArgs, command: &IndexCommand) -> Result<CommandOutput, CliError> {
     let context = CommandContext::load(global)?;
-    let store = context.store.open()?;
+    let stores = context.stores.open()?;
     let index =
-        open_document_index(&context.loaded, &context.environment, store).map_err(index_error)?;
+        open_document_index(&context.loaded, &context.environment, stores).map_err(index_error)?;
     runtime()?.block_on(async {
         match command {
             IndexCommand::Add {
@@ -74,10 +73,6 @@ fn index_error(error: DocumentIndexError) -> CliError {
         DocumentIndexError::Embedding(error) => CliError::usage(error.to_string()),
         other => CliError::store(other.to_string()),
     }
-}
-
-fn store_error(error: StoreError) -> CliError {
-    CliError::store(error.to_string())
 }
 
 fn is_url(target: &str) -> bool {
@@ -154,11 +149,7 @@ fn report_output(report: &IngestReport) -> CommandOutput {
 }
 
 async fn list(index: &DocumentIndex) -> Result<CommandOutput, CliError> {
-    let collections = index
-        .store()
-        .collections(&Principal::local())
-        .await
-        .map_err(store_error)?;
+    let collections = index.store().collections(&Principal::local()).await?;
     let mut plain = String::new();
     for collection in &collections {
         let counts = format!(
@@ -200,10 +191,7 @@ async fn remove(
     let store = index.store();
     let (mut filter, mut warnings) = (DocumentFilter::All, Vec::new());
     if !targets.is_empty() {
-        let sources = store
-            .sources(&Principal::local(), collection)
-            .await
-            .map_err(store_error)?;
+        let sources = store.sources(&Principal::local(), collection).await?;
         let mut matched = Vec::new();
         for target in targets {
             let before = matched.len();
@@ -226,9 +214,8 @@ async fn remove(
     }
     let removed = store
         .remove(&Principal::local(), collection, filter)
-        .await
-        .map_err(store_error)?;
-    store.delete_unused_vectors().await.map_err(store_error)?;
+        .await?;
+    store.delete_unused_vectors().await?;
     index.sync().await.map_err(index_error)?;
     let plain = format!("{removed} documents removed.\n");
     Ok(CommandOutput::new(plain, json!({ "removed": removed })).with_warnings(warnings))
@@ -273,15 +260,8 @@ async fn refresh(
 ) -> Result<CommandOutput, CliError> {
     let store = index.store();
     let mut total = IngestReport::default();
-    for collection in store
-        .collections(&Principal::local())
-        .await
-        .map_err(store_error)?
-    {
-        let sources = store
-            .sources(&Principal::local(), &collection.name)
-            .await
-            .map_err(store_error)?;
+    for collection in store.collections(&Principal::local()).await? {
+        let sources = store.sources(&Principal::local(), &collection.name).await?;
         for root in collection
             .roots
             .iter()
@@ -301,7 +281,7 @@ async fn refresh(
                 let removed = store
                     .remove(&Principal::local(), &collection.name, filter)
                     .await;
-                total.removed += removed.map_err(store_error)?;
+                total.removed += removed?;
             }
         }
     }

@@ -3,38 +3,36 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use lango_domain::Stores;
 use lango_domain::event::Principal;
-use lango_domain::inquiries::{InquiryStatus, InquiryStore};
+use lango_domain::inquiries::InquiryStatus;
 use lango_memory::inquiries::inquiry_line;
-use lango_store::SqliteStore;
 use lango_text::sanitize::strip_control_chars;
 use serde_json::json;
 
-use super::knowledge::store_error;
 use super::{CommandContext, runtime, with_damage_warnings};
 use crate::args::{GlobalArgs, InquiryCommand};
 use crate::output::{CliError, CommandOutput, DIM, styled};
 
 pub fn run(global: &GlobalArgs, command: &InquiryCommand) -> Result<CommandOutput, CliError> {
     let context = CommandContext::load(global)?;
-    let store = context.store.open()?;
+    let stores = context.stores.open()?;
     let output = runtime()?.block_on(async {
         match command {
-            InquiryCommand::List { all } => list(&store, *all).await,
-            InquiryCommand::Dismiss { ids } => dismiss(&store, ids).await,
+            InquiryCommand::List { all } => list(&stores, *all).await,
+            InquiryCommand::Dismiss { ids } => dismiss(&stores, ids).await,
         }
     })?;
-    Ok(with_damage_warnings(output, &store))
+    Ok(with_damage_warnings(output, &stores))
 }
 
-async fn list(store: &SqliteStore, all: bool) -> Result<CommandOutput, CliError> {
+async fn list(stores: &Stores, all: bool) -> Result<CommandOutput, CliError> {
     let principal = Principal::local();
     let inquiries = if all {
-        store.inquiries(&principal).await
+        stores.inquiries.inquiries(&principal).await
     } else {
-        store.pending(&principal).await
-    }
-    .map_err(store_error)?;
+        stores.inquiries.pending(&principal).await
+    }?;
     let mut plain = String::new();
     for inquiry in &inquiries {
         let state = match (inquiry.status, &inquiry.answer) {
@@ -55,9 +53,9 @@ async fn list(store: &SqliteStore, all: bool) -> Result<CommandOutput, CliError>
     Ok(CommandOutput::new(plain, json!({ "items": inquiries })))
 }
 
-async fn dismiss(store: &SqliteStore, ids: &[u64]) -> Result<CommandOutput, CliError> {
+async fn dismiss(stores: &Stores, ids: &[u64]) -> Result<CommandOutput, CliError> {
     let principal = Principal::local();
-    let pending = store.pending(&principal).await.map_err(store_error)?;
+    let pending = stores.inquiries.pending(&principal).await?;
     if let Some(unknown) = ids
         .iter()
         .find(|id| !pending.iter().any(|inquiry| inquiry.id == **id))
@@ -66,10 +64,10 @@ async fn dismiss(store: &SqliteStore, ids: &[u64]) -> Result<CommandOutput, CliE
         return Err(error.with_hint("`lango inquiry list` lists the pending inquiries"));
     }
     for id in ids {
-        store
+        stores
+            .inquiries
             .dismiss(&principal, *id, Timestamp::now())
-            .await
-            .map_err(store_error)?;
+            .await?;
     }
     let dismissed: Vec<String> = ids.iter().map(u64::to_string).collect();
     Ok(CommandOutput::new(

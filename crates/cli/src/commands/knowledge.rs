@@ -2,12 +2,11 @@
 
 use std::fmt::Write as _;
 
+use lango_domain::Stores;
 use lango_domain::event::Principal;
-use lango_domain::knowledge::{KnowledgeCategory, KnowledgeEntry, KnowledgeStore, Learning};
-use lango_domain::session::StoreError;
+use lango_domain::knowledge::{KnowledgeCategory, KnowledgeEntry, Learning};
 use lango_memory::forget::{ForgetSelection, LearnedItem, LearnedItemId};
 use lango_memory::knowledge_base::{entry_line, normalize_key};
-use lango_store::SqliteStore;
 use lango_text::sanitize::{one_line, strip_control_chars};
 use lango_text::suggest;
 use serde_json::{Value, json};
@@ -19,31 +18,24 @@ use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
 pub fn run(global: &GlobalArgs, command: &KnowledgeCommand) -> Result<CommandOutput, CliError> {
     let context = CommandContext::load(global)?;
-    let store = context.store.open()?;
+    let stores = context.stores.open()?;
     let output = runtime()?.block_on(async {
         match command {
             KnowledgeCommand::List {
                 learnings: true, ..
-            } => learnings(&store).await,
-            KnowledgeCommand::List { category, .. } => list(&store, category.as_deref()).await,
-            KnowledgeCommand::Show { key } => show(&store, key).await,
-            KnowledgeCommand::History { key } => history(&store, key).await,
-            KnowledgeCommand::Delete { keys } => delete(&store, keys).await,
+            } => learnings(&stores).await,
+            KnowledgeCommand::List { category, .. } => list(&stores, category.as_deref()).await,
+            KnowledgeCommand::Show { key } => show(&stores, key).await,
+            KnowledgeCommand::History { key } => history(&stores, key).await,
+            KnowledgeCommand::Delete { keys } => delete(&stores, keys).await,
         }
     })?;
-    Ok(with_damage_warnings(output, &store))
+    Ok(with_damage_warnings(output, &stores))
 }
 
-pub fn store_error(error: StoreError) -> CliError {
-    CliError::store(error.to_string())
-}
-
-async fn list(store: &SqliteStore, category: Option<&str>) -> Result<CommandOutput, CliError> {
+async fn list(stores: &Stores, category: Option<&str>) -> Result<CommandOutput, CliError> {
     let category = category.map(parse_category).transpose()?;
-    let mut entries = store
-        .entries(&Principal::local())
-        .await
-        .map_err(store_error)?;
+    let mut entries = stores.knowledge.entries(&Principal::local()).await?;
     entries.retain(|entry| category.is_none_or(|category| entry.category == category));
     let mut plain = entries
         .iter()
@@ -64,11 +56,8 @@ fn parse_category(category: &str) -> Result<KnowledgeCategory, CliError> {
     })
 }
 
-async fn learnings(store: &SqliteStore) -> Result<CommandOutput, CliError> {
-    let learnings = store
-        .learnings(&Principal::local())
-        .await
-        .map_err(store_error)?;
+async fn learnings(stores: &Stores) -> Result<CommandOutput, CliError> {
+    let learnings = stores.knowledge.learnings(&Principal::local()).await?;
     let mut plain = String::new();
     for learning in &learnings {
         let Learning {
@@ -108,33 +97,34 @@ fn learning_json(learning: &Learning) -> Value {
     })
 }
 
-async fn load_versions(store: &SqliteStore, key: &str) -> Result<Vec<KnowledgeEntry>, CliError> {
+async fn load_versions(stores: &Stores, key: &str) -> Result<Vec<KnowledgeEntry>, CliError> {
     let key = normalize_key(key);
-    let versions = store
-        .history(&Principal::local(), &key)
-        .await
-        .map_err(store_error)?;
+    let versions = stores.knowledge.history(&Principal::local(), &key).await?;
     if versions.is_empty() {
-        return Err(unknown_key_error(store, &key).await);
+        return Err(unknown_key_error(stores, &key).await);
     }
     Ok(versions)
 }
 
-async fn unknown_key_error(store: &SqliteStore, key: &str) -> CliError {
-    let entries = store.entries(&Principal::local()).await.unwrap_or_default();
+async fn unknown_key_error(stores: &Stores, key: &str) -> CliError {
+    let entries = stores
+        .knowledge
+        .entries(&Principal::local())
+        .await
+        .unwrap_or_default();
     let error = CliError::usage(format!("unknown key `{}`", strip_control_chars(key)));
     let hint = suggest::did_you_mean(key, entries.iter().map(|entry| entry.key.as_str()));
     error.with_hint(hint.unwrap_or_else(|| "`lango knowledge list` lists the keys".to_owned()))
 }
 
-async fn show(store: &SqliteStore, key: &str) -> Result<CommandOutput, CliError> {
-    let versions = load_versions(store, key).await?;
+async fn show(stores: &Stores, key: &str) -> Result<CommandOutput, CliError> {
+    let versions = load_versions(stores, key).await?;
     let newest = &versions[0];
     Ok(CommandOutput::new(format_entry(newest), json!(newest)))
 }
 
-async fn history(store: &SqliteStore, key: &str) -> Result<CommandOutput, CliError> {
-    let versions = load_versions(store, key).await?;
+async fn history(stores: &Stores, key: &str) -> Result<CommandOutput, CliError> {
+    let versions = load_versions(stores, key).await?;
     let plain = versions
         .iter()
         .map(format_entry)
@@ -186,24 +176,20 @@ fn format_entry(entry: &KnowledgeEntry) -> String {
     )
 }
 
-async fn delete(store: &SqliteStore, keys: &[String]) -> Result<CommandOutput, CliError> {
+async fn delete(stores: &Stores, keys: &[String]) -> Result<CommandOutput, CliError> {
     for key in keys {
-        load_versions(store, key).await?;
+        load_versions(stores, key).await?;
     }
     let keys: Vec<String> = keys.iter().map(|key| normalize_key(key)).collect();
-    let (principal, forgetter) = (Principal::local(), lango_app::open_forgetter(store.clone()));
-    let forgotten = match forgetter
-        .find_keys_to_forget(&principal, &keys)
-        .await
-        .map_err(store_error)?
-    {
+    let (principal, forgetter) = (
+        Principal::local(),
+        lango_app::open_forgetter(stores.clone()),
+    );
+    let forgotten = match forgetter.find_keys_to_forget(&principal, &keys).await? {
         ForgetSelection::Matched {
             to_forget: forgotten,
             ..
-        } => forgetter
-            .forget(&principal, &forgotten)
-            .await
-            .map_err(store_error)?,
+        } => forgetter.forget(&principal, &forgotten).await?,
         ForgetSelection::NoMatch | ForgetSelection::Ambiguous(_) => Vec::new(),
     };
     let is_version = |item: &&LearnedItem| matches!(item.id, LearnedItemId::Entry { .. });

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 use lango_app::{
-    Environment, LazyStore, LoadedConfig, confinement, pre_restore_backup_path, selected_models,
-    store_location, workspace_folder,
+    Environment, LazyStores, LoadedConfig, confinement, restore_store, selected_models, store_file,
+    workspace_folder,
 };
-use lango_store::{SqliteStore, StoreLocation};
+use lango_domain::Stores;
 use lango_tools::shell::SandboxChoice;
 use serde_json::{Value, json};
 
@@ -19,8 +19,8 @@ use crate::output::{CliError, CommandOutput, DIM, ERROR, NAME, OutputFormat, sty
 
 pub fn back_up(global: &GlobalArgs, file: &Path) -> Result<CommandOutput, CliError> {
     let context = super::CommandContext::load(global)?;
-    let store = context.store.open()?;
-    runtime()?.block_on(store.back_up(file))?;
+    let stores = context.stores.open()?;
+    runtime()?.block_on(stores.maintenance.back_up(file))?;
     let bytes = std::fs::metadata(file).map_or(0, |file| file.len());
     let plain = format!("{}: {bytes} bytes.\n", file.display());
     Ok(CommandOutput::new(
@@ -31,9 +31,9 @@ pub fn back_up(global: &GlobalArgs, file: &Path) -> Result<CommandOutput, CliErr
 
 pub fn restore(global: &GlobalArgs, file: &Path) -> Result<CommandOutput, CliError> {
     let context = super::CommandContext::load(global)?;
-    let location = store_location(&context.loaded, &context.environment);
-    let backup = pre_restore_backup_path(&location, Timestamp::now());
-    runtime()?.block_on(SqliteStore::restore(location, file, &backup))?;
+    let (loaded, environment) = (&context.loaded, &context.environment);
+    let restored = restore_store(loaded, environment, file, Timestamp::now());
+    let backup = runtime()?.block_on(restored)?;
     let plain = format!(
         "Restored. The previous store was saved to {}.\n",
         backup.display()
@@ -147,8 +147,7 @@ fn run_checks(
     ];
     checks.push(check_workspace(loaded, environment));
     checks.push(runtime()?.block_on(check_sandbox(loaded, environment)));
-    let location = store_location(loaded, environment);
-    if location == StoreLocation::Memory {
+    let Some(file) = store_file(loaded, environment) else {
         let check = DoctorCheck::new(
             "store",
             CheckStatus::Warn,
@@ -156,22 +155,21 @@ fn run_checks(
         );
         checks.push(check.with_hint("set HOME, LANGO_HOME or store.path"));
         return Ok(checks);
-    }
-    match LazyStore::new(loaded, environment).open() {
+    };
+    match LazyStores::new(loaded, environment).open() {
         Err(error) => {
             checks.push(
                 DoctorCheck::new("store", CheckStatus::Fail, error.to_string())
                     .with_hint(error.hint()),
             );
         }
-        Ok(store) => runtime()?.block_on(check_store(&store, &mut checks)),
+        Ok(stores) => runtime()?.block_on(check_store(&stores, &file, &mut checks)),
     }
     Ok(checks)
 }
 
-async fn check_store(store: &SqliteStore, checks: &mut Vec<DoctorCheck>) {
-    let file = store.location().path();
-    match store.health().await {
+async fn check_store(stores: &Stores, file: &Path, checks: &mut Vec<DoctorCheck>) {
+    match stores.maintenance.health().await {
         Err(error) => {
             checks.push(
                 DoctorCheck::new("store", CheckStatus::Fail, error.to_string())
@@ -200,9 +198,9 @@ async fn check_store(store: &SqliteStore, checks: &mut Vec<DoctorCheck>) {
             return;
         }
     }
-    checks.push(check_rows(store).await);
+    checks.push(check_rows(stores).await);
     checks.push(check_permissions(file));
-    match store.check_writable().await {
+    match stores.maintenance.check_writable().await {
         Ok(()) => checks.push(DoctorCheck::new(
             "disk",
             CheckStatus::Pass,
@@ -220,8 +218,8 @@ async fn check_store(store: &SqliteStore, checks: &mut Vec<DoctorCheck>) {
 /// The maximum number of damaged rows that are listed.
 const MAX_NAMED: usize = 20;
 
-async fn check_rows(store: &SqliteStore) -> DoctorCheck {
-    match store.find_damaged_rows().await {
+async fn check_rows(stores: &Stores) -> DoctorCheck {
+    match stores.maintenance.find_damaged_rows().await {
         Ok(rows) if rows.is_empty() => {
             DoctorCheck::new("rows", CheckStatus::Pass, "all rows can be read")
         }

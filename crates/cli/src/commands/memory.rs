@@ -7,7 +7,6 @@ use std::sync::Arc;
 use lango_app::open_memory;
 use lango_domain::event::{Event, EventBody, Principal, SessionId};
 use lango_domain::memory::{self, Memory, MemoryId, MemoryOrigin, MemoryQuery};
-use lango_domain::session::StoreError;
 use lango_memory::forget::{ForgetSelection, LearnedItem};
 use lango_memory::observational_memory::{
     MemoryEvidence, ObservationalMemory, Observer, memory_json, memory_line,
@@ -24,8 +23,8 @@ const MAX_EVENT_CHARS: usize = 600;
 
 pub fn run(global: &GlobalArgs, command: &MemoryCommand) -> Result<CommandOutput, CliError> {
     let context = CommandContext::load(global)?;
-    let store = context.store.open()?;
-    let memory = open_memory(&context.loaded, &context.environment, store.clone())?;
+    let stores = context.stores.open()?;
+    let memory = open_memory(&context.loaded, &context.environment, stores.clone())?;
     let output = runtime()?.block_on(async {
         match command {
             MemoryCommand::Status => status(&memory).await,
@@ -39,19 +38,11 @@ pub fn run(global: &GlobalArgs, command: &MemoryCommand) -> Result<CommandOutput
             MemoryCommand::Forget { query, yes } => forget(&memory, &query.join(" "), *yes).await,
         }
     })?;
-    Ok(with_damage_warnings(output, &store))
-}
-
-fn store_error(error: StoreError) -> CliError {
-    CliError::store(error.to_string())
+    Ok(with_damage_warnings(output, &stores))
 }
 
 async fn status(memory: &ObservationalMemory) -> Result<CommandOutput, CliError> {
-    let stats = memory
-        .memories()
-        .stats(&Principal::local())
-        .await
-        .map_err(store_error)?;
+    let stats = memory.memories().stats(&Principal::local()).await?;
     let settings = memory.settings();
     let (observer, observer_text) = match memory.observer() {
         Observer::Rules => (
@@ -109,11 +100,7 @@ async fn list(
         session,
         limit: args.limit.get(),
     };
-    let memories = memory
-        .memories()
-        .list(&Principal::local(), query)
-        .await
-        .map_err(store_error)?;
+    let memories = memory.memories().list(&Principal::local(), query).await?;
     let mut plain = memory_lines(&memories);
     if memories.is_empty() {
         plain.push_str("There are no memories yet.\n");
@@ -135,10 +122,7 @@ async fn why(memory: &ObservationalMemory, id: &str) -> Result<CommandOutput, Cl
     let id: MemoryId = id
         .parse()
         .map_err(|error: memory::InvalidMemoryId| CliError::usage(error.to_string()))?;
-    let evidence = memory
-        .evidence(&Principal::local(), id)
-        .await
-        .map_err(store_error)?;
+    let evidence = memory.evidence(&Principal::local(), id).await?;
     let Some(evidence) = evidence else {
         return Err(CliError::usage(format!("unknown memory `{id}`"))
             .with_hint("`lango memory observations` lists the ids"));
@@ -224,12 +208,7 @@ async fn forget(
     yes: bool,
 ) -> Result<CommandOutput, CliError> {
     let principal = Principal::local();
-    let (forgotten, kept) = match memory
-        .forgetter()
-        .find_to_forget(&principal, query)
-        .await
-        .map_err(store_error)?
-    {
+    let (forgotten, kept) = match memory.forgetter().find_to_forget(&principal, query).await? {
         ForgetSelection::Matched {
             to_forget: forgotten,
             related: kept,
@@ -249,11 +228,7 @@ async fn forget(
     if !yes {
         confirm_forget(&forgotten)?;
     }
-    let forgotten = memory
-        .forgetter()
-        .forget(&principal, &forgotten)
-        .await
-        .map_err(store_error)?;
+    let forgotten = memory.forgetter().forget(&principal, &forgotten).await?;
     Ok(forget_output(&forgotten, &kept))
 }
 

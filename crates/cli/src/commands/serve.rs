@@ -8,7 +8,7 @@ use std::time::Duration;
 use lango_app::{
     Environment, GatewayServer, LoadedConfig, ToolFactory, apply_retention, knowledge_tools,
 };
-use lango_store::SqliteStore;
+use lango_domain::Stores;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -29,7 +29,7 @@ pub fn run(
     let server = lango_app::build_server(
         &context.loaded,
         &context.environment,
-        &context.store,
+        &context.stores,
         make_tools(&context)?,
     )?;
     warn(&server.warnings, format);
@@ -49,10 +49,10 @@ pub fn run(
 fn make_tools(context: &CommandContext) -> Result<ToolFactory, CliError> {
     let toolset = context.toolset()?;
     let (loaded, environment) = (context.loaded.clone(), context.environment.clone());
-    let store = context.store.clone();
+    let stores = context.stores.clone();
     Ok(Box::new(move || {
         let mut tools = toolset.tools();
-        tools.extend(knowledge_tools(&loaded, &environment, &toolset, &store)?);
+        tools.extend(knowledge_tools(&loaded, &environment, &toolset, &stores)?);
         Ok(tools)
     }))
 }
@@ -69,7 +69,13 @@ async fn serve(
     format: OutputFormat,
 ) -> Result<(), CliError> {
     let settings = server.gateway.settings();
-    let has_token = !server.gateway.store().tokens().await?.is_empty();
+    let has_token = !server
+        .gateway
+        .stores()
+        .access_tokens
+        .tokens()
+        .await?
+        .is_empty();
     if !has_token && !settings.host.is_loopback() {
         return Err(CliError::usage(format!(
             "refusing to listen on {} without an access token",
@@ -93,7 +99,7 @@ async fn serve(
     tokio::spawn(apply_retention_daily(
         context.environment.clone(),
         context.loaded.clone(),
-        server.gateway.store().clone(),
+        server.gateway.stores().clone(),
     ));
     tokio::select! {
         () = server.gateway.serve(listener, shutdown) => {}
@@ -139,10 +145,10 @@ fn shutdown_signal() -> Result<impl Future<Output = ()>, CliError> {
 }
 
 /// Applies `store.retentionDays` now and every day.
-async fn apply_retention_daily(environment: Environment, loaded: LoadedConfig, store: SqliteStore) {
+async fn apply_retention_daily(environment: Environment, loaded: LoadedConfig, stores: Stores) {
     loop {
         if let Err(error) =
-            apply_retention(&loaded, &environment, &store, jiff::Timestamp::now()).await
+            apply_retention(&loaded, &environment, &stores, jiff::Timestamp::now()).await
         {
             warn(
                 &[format!("old sessions could not be deleted: {error}")],

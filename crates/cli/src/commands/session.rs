@@ -8,10 +8,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lango_app::delete_session_files;
 use lango_domain::Label;
+use lango_domain::Stores;
 use lango_domain::event::{Branch, EVENT_VERSION, Event, EventBody, Principal, SessionId, TurnId};
-use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
+use lango_domain::session::{HistoryWindow, SessionKeyRef};
+use lango_domain::session_catalog::SessionInfo;
 use lango_engine::{LegacyMessage, replay_author};
-use lango_store::{SessionInfo, SqliteStore};
 use lango_text::sanitize::{one_line, strip_control_chars};
 use serde_json::{Value, json};
 
@@ -29,33 +30,33 @@ const IMPORT_LABEL_PREFIX: &str = "the imported session ";
 
 pub fn run(global: &GlobalArgs, command: &SessionCommand) -> Result<CommandOutput, CliError> {
     let context = CommandContext::load(global)?;
-    let store = context.store.open()?;
+    let stores = context.stores.open()?;
     let output = runtime()?.block_on(async {
         match command {
-            SessionCommand::List => list(&store).await,
-            SessionCommand::Show { session } => show(&store, &session_id(session)).await,
+            SessionCommand::List => list(&stores).await,
+            SessionCommand::Show { session } => show(&stores, &session_id(session)).await,
             SessionCommand::Export { session, format } => {
-                export(&store, &session_id(session), *format).await
+                export(&stores, &session_id(session), *format).await
             }
             SessionCommand::Import { file, session } => {
-                import(&context, &store, file, session.as_deref()).await
+                import(&context, &stores, file, session.as_deref()).await
             }
-            SessionCommand::Delete { sessions } => delete(&context, &store, sessions).await,
+            SessionCommand::Delete { sessions } => delete(&context, &stores, sessions).await,
             SessionCommand::Fork { session, at, into } => {
-                fork(&store, &session_id(session), *at, into.as_deref()).await
+                fork(&stores, &session_id(session), *at, into.as_deref()).await
             }
-            SessionCommand::Search { text } => search(&store, text).await,
+            SessionCommand::Search { text } => search(&stores, text).await,
         }
     })?;
-    Ok(with_damage_warnings(output, &store))
+    Ok(with_damage_warnings(output, &stores))
 }
 
 fn session_id(name: &str) -> SessionId {
     SessionId::new(name)
 }
 
-async fn list(store: &SqliteStore) -> Result<CommandOutput, CliError> {
-    let sessions = store.sessions(&Principal::local()).await?;
+async fn list(stores: &Stores) -> Result<CommandOutput, CliError> {
+    let sessions = stores.catalog.sessions(&Principal::local()).await?;
     let mut plain = String::new();
     for session in &sessions {
         let state = if session.is_settled {
@@ -92,23 +93,18 @@ fn session_json(session: &SessionInfo) -> Value {
     })
 }
 
-async fn load_events(
-    store: &SqliteStore,
-    session: &SessionId,
-) -> Result<Vec<Arc<Event>>, CliError> {
+async fn load_events(stores: &Stores, session: &SessionId) -> Result<Vec<Arc<Event>>, CliError> {
     let key = SessionKeyRef {
         session,
         principal: &Principal::local(),
     };
-    store
-        .load(key, HistoryWindow::Everything)
-        .await
-        .map_err(|error| CliError::store(error.to_string()))
+    let events = stores.sessions.load(key, HistoryWindow::Everything);
+    Ok(events.await?)
 }
 
-async fn show(store: &SqliteStore, session: &SessionId) -> Result<CommandOutput, CliError> {
-    let info = store.session(&Principal::local(), session).await?;
-    let events = load_events(store, session).await?;
+async fn show(stores: &Stores, session: &SessionId) -> Result<CommandOutput, CliError> {
+    let info = stores.catalog.session(&Principal::local(), session).await?;
+    let events = load_events(stores, session).await?;
     let event_refs: Vec<&Event> = events.iter().map(|event| &**event).collect();
     Ok(CommandOutput::new(
         format_events(&events),
@@ -145,12 +141,12 @@ fn format_events(events: &[Arc<Event>]) -> String {
 }
 
 async fn export(
-    store: &SqliteStore,
+    stores: &Stores,
     session: &SessionId,
     format: ExportFormat,
 ) -> Result<CommandOutput, CliError> {
-    let info = store.session(&Principal::local(), session).await?;
-    let events = load_events(store, session).await?;
+    let info = stores.catalog.session(&Principal::local(), session).await?;
+    let events = load_events(stores, session).await?;
     let text = match format {
         ExportFormat::Jsonl => events
             .iter()
@@ -203,7 +199,7 @@ fn format_markdown(session: &SessionInfo, events: &[Arc<Event>]) -> String {
 
 async fn import(
     context: &CommandContext,
-    store: &SqliteStore,
+    stores: &Stores,
     file: &Path,
     session: Option<&str>,
 ) -> Result<CommandOutput, CliError> {
@@ -256,7 +252,8 @@ async fn import(
         .map(|event| Arc::new(sanitize_imported(event, &source)))
         .collect();
     let count = events.len();
-    store
+    stores
+        .catalog
         .import_session(&Principal::local(), &session, events)
         .await?;
     let json = json!({ "session": session, "events": count });
@@ -305,19 +302,20 @@ fn legacy_events(
 
 async fn delete(
     context: &CommandContext,
-    store: &SqliteStore,
+    stores: &Stores,
     sessions: &[String],
 ) -> Result<CommandOutput, CliError> {
     for session in sessions {
-        store
+        stores
+            .catalog
             .session(&Principal::local(), &session_id(session))
             .await?;
     }
     for session in sessions {
         let session = session_id(session);
         // A session that cannot be read can still be deleted.
-        let events = load_events(store, &session).await.unwrap_or_default();
-        store.delete(&Principal::local(), &session).await?;
+        let events = load_events(stores, &session).await.unwrap_or_default();
+        stores.catalog.delete(&Principal::local(), &session).await?;
         delete_typed_lines(context, &events);
         delete_session_files(&context.environment, &Principal::local(), &session);
     }
@@ -347,13 +345,14 @@ fn delete_typed_lines(context: &CommandContext, events: &[Arc<Event>]) {
 }
 
 async fn fork(
-    store: &SqliteStore,
+    stores: &Stores,
     session: &SessionId,
     at: Option<u64>,
     into: Option<&str>,
 ) -> Result<CommandOutput, CliError> {
     let into = parse_session(into)?;
-    let copied = store
+    let copied = stores
+        .catalog
         .fork(&Principal::local(), session, at.unwrap_or(u64::MAX), &into)
         .await?;
     let plain = format!("Created {into} with the first {copied} events of {session}.\n");
@@ -363,11 +362,14 @@ async fn fork(
     ))
 }
 
-async fn search(store: &SqliteStore, text: &str) -> Result<CommandOutput, CliError> {
+async fn search(stores: &Stores, text: &str) -> Result<CommandOutput, CliError> {
     if text.trim().is_empty() {
         return Err(CliError::usage("the search text is empty"));
     }
-    let hits = store.search(&Principal::local(), text, MAX_HITS).await?;
+    let hits = stores
+        .catalog
+        .search(&Principal::local(), text, MAX_HITS)
+        .await?;
     let mut plain = String::new();
     let mut items = Vec::new();
     for hit in &hits {

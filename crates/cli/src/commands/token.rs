@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use lango_app::new_token_value;
+use lango_domain::Stores;
+use lango_domain::access_tokens::AccessToken;
 use lango_domain::event::Principal;
-use lango_store::{AccessToken, SqliteStore};
 use lango_text::sanitize::one_line;
 use serde_json::{Value, json};
 
@@ -18,19 +19,19 @@ const MAX_NAME: usize = 64;
 
 pub fn run(global: &GlobalArgs, command: &TokenCommand) -> Result<CommandOutput, CliError> {
     let context = CommandContext::load(global)?;
-    let store = context.store.open()?;
+    let stores = context.stores.open()?;
     let now = Timestamp::now();
     runtime()?.block_on(async {
         match command {
-            TokenCommand::Create(args) => create(&store, args, now).await,
-            TokenCommand::List => list(&store, now).await,
-            TokenCommand::Revoke { names } => revoke(&store, names).await,
+            TokenCommand::Create(args) => create(&stores, args, now).await,
+            TokenCommand::List => list(&stores, now).await,
+            TokenCommand::Revoke { names } => revoke(&stores, names).await,
         }
     })
 }
 
 async fn create(
-    store: &SqliteStore,
+    stores: &Stores,
     args: &TokenCreateArgs,
     now: Timestamp,
 ) -> Result<CommandOutput, CliError> {
@@ -51,7 +52,10 @@ async fn create(
         used: None,
     };
     let value = new_token_value()?;
-    store.add_token(token.clone(), &value).await?;
+    stores
+        .access_tokens
+        .add_token(token.clone(), &value)
+        .await?;
     let plain = format!(
         "{}\n{}\n",
         value.expose(),
@@ -102,8 +106,8 @@ fn parse_expiry(time: &str, now: Timestamp) -> Result<Timestamp, CliError> {
     now.checked_add(span).map_err(|_| invalid())
 }
 
-async fn list(store: &SqliteStore, now: Timestamp) -> Result<CommandOutput, CliError> {
-    let tokens = store.tokens().await?;
+async fn list(stores: &Stores, now: Timestamp) -> Result<CommandOutput, CliError> {
+    let tokens = stores.access_tokens.tokens().await?;
     let mut plain = String::new();
     for token in &tokens {
         let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
@@ -148,9 +152,9 @@ fn token_json(token: &AccessToken, now: Timestamp) -> Value {
     })
 }
 
-async fn revoke(store: &SqliteStore, names: &[String]) -> Result<CommandOutput, CliError> {
+async fn revoke(stores: &Stores, names: &[String]) -> Result<CommandOutput, CliError> {
     for name in names {
-        store.revoke_token(name).await?;
+        stores.access_tokens.revoke_token(name).await?;
     }
     let plain = format!(
         "Revoked: {}. A running server rejects them within a second.\n",

@@ -51,13 +51,16 @@ pub fn report_store(
     session: Option<String>,
 ) -> Result<CommandOutput, CliError> {
     let context = CommandContext::load(global)?;
-    let store = context.store.open()?;
+    let stores = context.stores.open()?;
     let session = session.map(SessionId::new);
     let rows = runtime()?.block_on(async {
         if let Some(session) = &session {
-            store.session(&Principal::local(), session).await?;
+            stores.catalog.session(&Principal::local(), session).await?;
         }
-        store.usage(&Principal::local(), session.as_ref()).await
+        stores
+            .catalog
+            .usage(&Principal::local(), session.as_ref())
+            .await
     })?;
     let mut summary = UsageSummary::default();
     for row in rows {
@@ -70,7 +73,7 @@ pub fn report_store(
     }
     Ok(with_damage_warnings(
         CommandOutput::new(format_usage(&summary), summary.to_json()),
-        &store,
+        &stores,
     ))
 }
 

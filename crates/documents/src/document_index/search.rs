@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use lango_domain::StoreError;
 use lango_domain::documents::{Passage, PassageSearch, ScoreBreakdown, SearchScope, StoredChunk};
-use lango_domain::session::{StoreError, StoreFuture};
+use lango_domain::session::StoreFuture;
 
 use super::sync::split_owner_key;
 use super::{DocumentIndex, DocumentIndexError, run_blocking};
@@ -25,7 +26,7 @@ impl PassageSearch for DocumentIndex {
     ) -> StoreFuture<'a, Vec<Passage>> {
         Box::pin(async move {
             let passages = DocumentIndex::search(self, query, scope, limit).await;
-            passages.map_err(|error| StoreError(error.to_string()))
+            passages.map_err(|error| StoreError::Other(error.to_string()))
         })
     }
 }

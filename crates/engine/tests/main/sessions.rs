@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, join_all, ready};
+use lango_domain::StoreError;
 use lango_domain::Tool;
 use lango_domain::event::{Event, EventBody, Grant, NewEvent, Principal, SessionId, Update};
 use lango_domain::failure::FailureCode;
-use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError, TurnLock};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, TurnLock};
 use lango_engine::{
     ApprovalPolicy, InMemorySessionStore, Models, Runner, RunnerParts, TurnHooks, TurnLimits,
     TurnRequest,
@@ -199,7 +200,7 @@ impl SessionStore for FullDisk {
         use std::sync::atomic::Ordering::SeqCst;
         let appends_left = self.appends_left.load(SeqCst);
         if appends_left == 0 {
-            return ready(Err(StoreError("the disk is full".into()))).boxed();
+            return ready(Err(StoreError::Other("the disk is full".into()))).boxed();
         }
         self.appends_left.store(appends_left - 1, SeqCst);
         self.inner.append(key, drafts)

@@ -172,7 +172,7 @@ impl LiveTask {
         }
         let is_chunk = matches!(step, TaskStep::Artifact { .. });
         let event = apply(&mut stored, step, gateway.now());
-        if !is_chunk && let Err(error) = gateway.store().update_task(stored.to_row()).await {
+        if !is_chunk && let Err(error) = gateway.stores().tasks.update_task(stored.to_row()).await {
             tracing::error!(%error, "cannot store a task");
         }
         let mut state = self.state();

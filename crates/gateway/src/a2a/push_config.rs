@@ -1,11 +1,11 @@
 //! Push notification configs of tasks.
 
 use axum::http::HeaderValue;
+use lango_domain::tasks::PushConfigRow;
 use lango_remote::a2a::{
     ErrorKind, ProtocolError, ProtocolVersion, PushConfig, PushConfigId, TaskId, WireFormat,
     push_configs_to_json,
 };
-use lango_store::PushConfigRow;
 use serde_json::{Value, json};
 
 use super::operations::TaskOperations;
@@ -89,7 +89,8 @@ impl TaskOperations {
     ) -> Result<(), ProtocolError> {
         self.check_owner(task).await?;
         self.gateway
-            .store()
+            .stores()
+            .tasks
             .delete_push_config(task.as_str(), id.as_str())
             .await
             .map_err(store_error)
@@ -152,7 +153,8 @@ impl TaskOperations {
         let limit = self.gateway.settings().a2a.push_addresses;
         let is_stored = self
             .gateway
-            .store()
+            .stores()
+            .tasks
             .upsert_push_config(task.as_str(), row, limit)
             .await
             .map_err(store_error)?;
@@ -167,7 +169,8 @@ impl TaskOperations {
         self.check_owner(task).await?;
         let rows = self
             .gateway
-            .store()
+            .stores()
+            .tasks
             .push_configs(task.as_str())
             .await
             .map_err(store_error)?;

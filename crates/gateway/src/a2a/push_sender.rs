@@ -116,7 +116,8 @@ impl PushSender {
 
     async fn deliver_all(&self, gateway: &Gateway, task: &Task) {
         let rows = gateway
-            .store()
+            .stores()
+            .tasks
             .push_configs(task.id.as_str())
             .await
             .unwrap_or_default();

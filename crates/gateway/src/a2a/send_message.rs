@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use lango_domain::StoreError;
+use lango_domain::access_tokens::TokenScope;
 use lango_domain::event::SessionId;
+use lango_domain::tasks::{NewTask, TaskCreation};
 use lango_remote::a2a::{
     ContextId, ErrorKind, Message, Metadata, ProtocolError, ReturnMode, Role, SendMessage,
     SendReply, StreamEvent, Task, TaskId, TaskState, TaskStatus, WireFormat,
 };
-use lango_store::{NewTask, SqliteStoreError, TaskCreation, TokenScope};
 use tokio_util::sync::CancellationToken;
 
 use super::history::append_message;
@@ -125,7 +127,8 @@ impl TaskOperations {
         if let Err(error) = self.start(&live, send, wire).await {
             live_tasks.remove(&live);
             self.gateway
-                .store()
+                .stores()
+                .tasks
                 .delete_task(self.caller.principal(), subscription.task.id.as_str())
                 .await
                 .map_err(store_error)?;
@@ -138,7 +141,7 @@ impl TaskOperations {
         &self,
         stored: &StoredTask,
         message: &Message,
-    ) -> Result<TaskCreation, SqliteStoreError> {
+    ) -> Result<TaskCreation, StoreError> {
         let settings = &self.gateway.settings().a2a;
         let since = self.gateway.now().checked_sub(settings.repeat_window());
         let new = NewTask {
@@ -147,7 +150,7 @@ impl TaskOperations {
             repeated_since: since.unwrap_or(jiff::Timestamp::MIN),
             max_tasks: settings.tasks.get(),
         };
-        self.gateway.store().create_task(new).await
+        self.gateway.stores().tasks.create_task(new).await
     }
 
     async fn start(

@@ -3,8 +3,8 @@
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use lango_domain::event::{CallId, Principal, SessionId, TurnId};
+use lango_domain::tasks::TaskRow;
 use lango_remote::a2a::{ErrorKind, Message, ProtocolError, Task, WireFormat};
-use lango_store::TaskRow;
 use tokio_util::sync::CancellationToken;
 
 use super::worker::{AnswerRight, TaskAssignment};
@@ -102,7 +102,7 @@ pub(crate) fn internal_error() -> ProtocolError {
     )
 }
 
-pub(crate) fn store_error(error: lango_store::SqliteStoreError) -> ProtocolError {
+pub(crate) fn store_error(error: lango_domain::StoreError) -> ProtocolError {
     tracing::error!(%error, "store error");
     internal_error()
 }

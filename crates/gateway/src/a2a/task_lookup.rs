@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use lango_domain::event::{Principal, SessionId};
+use lango_domain::tasks::{TaskQuery, TaskRow};
 use lango_remote::a2a::{
     ErrorKind, ListTasks, Message, MessageId, ProtocolError, Role, Task, TaskId, TaskPage,
     WireFormat,
 };
-use lango_store::{TaskQuery, TaskRow};
 use tokio_util::sync::CancellationToken;
 
 use super::live_tasks::{LiveTask, apply};
@@ -72,7 +72,8 @@ async fn load_stored_task(
     id: &TaskId,
 ) -> Result<StoredTask, ProtocolError> {
     let row = gateway
-        .store()
+        .stores()
+        .tasks
         .task(principal, id.as_str())
         .await
         .map_err(store_error)?;
@@ -102,7 +103,8 @@ async fn recover_task(
                 apply(&mut stored, step, gateway.now());
             }
             gateway
-                .store()
+                .stores()
+                .tasks
                 .update_task(stored.to_row())
                 .await
                 .map_err(store_error)?;
@@ -125,7 +127,7 @@ fn orphan_assignment(stored: StoredTask) -> TaskAssignment {
 
 /// Recovers all orphaned tasks of one principal or of all. Processes that crashed leave such tasks.
 pub(crate) async fn recover_orphaned_tasks(gateway: &Gateway, principal: Option<&Principal>) {
-    let open = gateway.store().open_tasks(principal).await;
+    let open = gateway.stores().tasks.open_tasks(principal).await;
     let open = open.inspect_err(|error| tracing::error!(%error, "cannot load open tasks"));
     for (principal, id) in open.unwrap_or_default() {
         if gateway.shutdown_started().is_cancelled() {
@@ -165,7 +167,8 @@ impl TaskOperations {
         recover_orphaned_tasks(&self.gateway, Some(&query.principal)).await;
         let (mut rows, total) = self
             .gateway
-            .store()
+            .stores()
+            .tasks
             .tasks(query)
             .await
             .map_err(store_error)?;

@@ -4,6 +4,7 @@
 use futures::future::{BoxFuture, FutureExt};
 use lango_domain::approval::{ApprovalQuestion, ApprovalScope};
 use lango_domain::event::CallId;
+use lango_domain::session::SessionKeyRef;
 use lango_remote::a2a::{ErrorKind, Message, PartContent, ProtocolError, TaskState};
 
 use super::approval_text::{
@@ -101,14 +102,20 @@ impl Worker for TeamWorker {
                 turn,
                 ..
             } = assignment;
-            if gateway.store().is_turn_running(principal, session).await {
+            if gateway
+                .stores()
+                .catalog
+                .is_turn_running(SessionKeyRef { session, principal })
+                .await
+            {
                 return TaskRecovery::OtherProcess;
             }
             let mut log = LoggedTurn::default();
             let mut last = 0;
             while let Some(turn) = turn {
                 let result = gateway
-                    .store()
+                    .stores()
+                    .catalog
                     .events_after(principal, session, last, PAGE_SIZE)
                     .await;
                 let Ok(events) = result else {

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use lango_domain::event::SessionId;
-use lango_store::SessionInfo;
+use lango_domain::session_catalog::SessionInfo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,7 +58,11 @@ pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
 ) -> Result<Json<Items<SessionItem>>, ApiError> {
-    let sessions = gateway.store().sessions(caller.principal()).await?;
+    let sessions = gateway
+        .stores()
+        .catalog
+        .sessions(caller.principal())
+        .await?;
     Ok(Json(Items {
         items: sessions.into_iter().map(SessionItem::from).collect(),
     }))
@@ -91,12 +95,14 @@ pub(crate) async fn show(
 ) -> Result<Json<SessionBody>, ApiError> {
     let session = parse_session_id(&session)?;
     let info = gateway
-        .store()
+        .stores()
+        .catalog
         .session(caller.principal(), &session)
         .await?;
     let limit = range.limit.unwrap_or(MAX_EVENTS).min(MAX_EVENTS);
     let events = gateway
-        .store()
+        .stores()
+        .catalog
         .events_after(caller.principal(), &session, range.after, limit)
         .await?;
     let events = events
@@ -115,7 +121,11 @@ pub(crate) async fn delete(
     PathName(session): PathName,
 ) -> Result<StatusCode, ApiError> {
     let session: SessionId = parse_session_id(&session)?;
-    gateway.store().delete(caller.principal(), &session).await?;
+    gateway
+        .stores()
+        .catalog
+        .delete(caller.principal(), &session)
+        .await?;
     gateway.run_delete_session_hook(caller.principal(), &session);
     Ok(StatusCode::NO_CONTENT)
 }

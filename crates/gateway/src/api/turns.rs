@@ -158,7 +158,11 @@ async fn turn_input(
             "omit `text` or `resume`",
         )),
         (true, None) => {
-            gateway.store().session(caller.principal(), session).await?;
+            gateway
+                .stores()
+                .catalog
+                .session(caller.principal(), session)
+                .await?;
             let team = gateway.team();
             match team
                 .runner
@@ -207,7 +211,8 @@ pub(crate) async fn cancel(
     let cancelled = gateway.cancel_turn(caller.principal(), &session);
     if !cancelled {
         gateway
-            .store()
+            .stores()
+            .catalog
             .session(caller.principal(), &session)
             .await?;
     }
@@ -240,7 +245,8 @@ pub(crate) async fn follow(
     // A running turn may not have stored any event yet.
     if !gateway.running_turns().contains(&key) {
         gateway
-            .store()
+            .stores()
+            .catalog
             .session(&key.principal, &key.session)
             .await?;
     }
@@ -307,7 +313,8 @@ impl SessionFollower {
         let (principal, session) = (&self.key.principal, &self.key.session);
         let result = self
             .gateway
-            .store()
+            .stores()
+            .catalog
             .events_after(principal, session, self.last, PAGE_SIZE)
             .await;
         let events: Vec<Arc<Event>> = result

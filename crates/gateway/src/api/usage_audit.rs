@@ -4,9 +4,9 @@ use std::num::NonZeroUsize;
 
 use axum::Json;
 use axum::extract::State;
+use lango_domain::audit::AuditEntry;
 use lango_domain::event::SessionId;
 use lango_domain::usage::UsageSummary;
-use lango_store::AuditEntry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -49,7 +49,8 @@ async fn find_own_session(
     let Some(name) = name else { return Ok(None) };
     let session = parse_session_id(name)?;
     gateway
-        .store()
+        .stores()
+        .catalog
         .session(caller.principal(), &session)
         .await?;
     Ok(Some(session))
@@ -64,7 +65,8 @@ pub(crate) async fn usage(
     let session = find_own_session(query.session.as_deref(), &gateway, &caller).await?;
     let mut summary = UsageSummary::default();
     for row in gateway
-        .store()
+        .stores()
+        .catalog
         .usage(caller.principal(), session.as_ref())
         .await?
     {
@@ -124,7 +126,8 @@ pub(crate) async fn audit(
         .map_or(DEFAULT_CALLS, NonZeroUsize::get)
         .min(MAX_CALLS);
     let entries = gateway
-        .store()
+        .stores()
+        .catalog
         .audit(caller.principal(), session.as_ref(), limit)
         .await?;
     Ok(Json(Items {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lango_domain::event::{
     Author, Branch, Event, EventBody, NewEvent, Principal, SessionId, TurnId,
 };
-use lango_domain::session::{HistoryWindow, SessionKey, SessionKeyRef, SessionStore};
+use lango_domain::session::{HistoryWindow, SessionKey, SessionKeyRef};
 use lango_domain::{AgentName, Label};
 use lango_engine::{LegacyMessage, LegacyRole, replay_author};
 use sha2::{Digest, Sha256};
@@ -81,9 +81,41 @@ pub(crate) async fn find_or_create_session(
             claim: None,
         });
     }
+    if let Some(found) = find_session(gateway, principal, chat, &prefix).await? {
+        return Ok(found);
+    }
+    // Claim the session before the import: afterwards, requests with the same history match it.
+    let claim = gateway.session_claims().claim(&SessionKey {
+        principal: principal.clone(),
+        session: session.clone(),
+    });
+    let key = SessionKeyRef {
+        session: &session,
+        principal,
+    };
+    gateway
+        .stores()
+        .sessions
+        .append(key, import_history(gateway, chat))
+        .await?;
+    Ok(SessionMatch {
+        session,
+        is_new: false,
+        claim,
+    })
+}
+
+/// Returns a session that is not in use and whose log is exactly the conversation, with a claim on it.
+async fn find_session(
+    gateway: &Gateway,
+    principal: &Principal,
+    chat: &ChatRequest,
+    prefix: &str,
+) -> Result<Option<SessionMatch>, ApiError> {
     for candidate in gateway
-        .store()
-        .sessions_with_prefix(principal, &prefix, MAX_CANDIDATES)
+        .stores()
+        .catalog
+        .sessions_with_prefix(principal, prefix, MAX_CANDIDATES)
         .await?
     {
         let key = SessionKey {
@@ -101,35 +133,19 @@ pub(crate) async fn find_or_create_session(
             principal,
         };
         let log = gateway
-            .store()
+            .stores()
+            .sessions
             .load(key_ref, HistoryWindow::Everything)
             .await?;
         if matches_history(&log, &chat.history) {
-            return Ok(SessionMatch {
+            return Ok(Some(SessionMatch {
                 session: key.session,
                 is_new: false,
                 claim: Some(claim),
-            });
+            }));
         }
     }
-    // Claim the session before the import: afterwards, requests with the same history match it.
-    let claim = gateway.session_claims().claim(&SessionKey {
-        principal: principal.clone(),
-        session: session.clone(),
-    });
-    let key = SessionKeyRef {
-        session: &session,
-        principal,
-    };
-    gateway
-        .store()
-        .append(key, import_history(gateway, chat))
-        .await?;
-    Ok(SessionMatch {
-        session,
-        is_new: false,
-        claim,
-    })
+    Ok(None)
 }
 
 /// Returns the prefix of a conversation's session ids: a hash of the model, the system prompt and

@@ -1,6 +1,6 @@
 //! The operations of the API.
 
-use lango_store::TokenScope::{self, Admin, Approve, Chat, Read};
+use lango_domain::access_tokens::TokenScope::{self, Admin, Approve, Chat, Read};
 use schemars::generate::SchemaGenerator;
 use schemars::{JsonSchema, Schema};
 

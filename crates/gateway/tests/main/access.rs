@@ -76,7 +76,12 @@ async fn rejects_expired_and_revoked_tokens() {
         gateway.get("/v1/models", &brief).await.code(),
         "token.expired"
     );
-    gateway.store.revoke_token("other").await.unwrap();
+    gateway
+        .stores
+        .access_tokens
+        .revoke_token("other")
+        .await
+        .unwrap();
     gateway.clock_offset.store(3_700, Ordering::Relaxed);
     assert_eq!(
         gateway.get("/v1/models", &other).await.code(),
@@ -89,7 +94,10 @@ async fn stores_tokens_as_hashes_and_records_their_use() {
     let gateway = TestGateway::start("").await;
     let token = gateway.token("ann", &[Chat]).await;
     assert_eq!(gateway.get("/v1/models", &token).await.status, 200);
-    while gateway.store.tokens().await.unwrap()[0].used.is_none() {
+    while gateway.stores.access_tokens.tokens().await.unwrap()[0]
+        .used
+        .is_none()
+    {
         tokio::task::yield_now().await;
     }
     for file in std::fs::read_dir(gateway.folder.path())
@@ -468,7 +476,12 @@ async fn streams_end_with_their_token() {
     let mut first = follow(&revoked).events(gateway.address).await;
     let own = json!({ "text": "more", "session": "t" });
     let mut turn = gateway.stream("/api/turns", &revoked, &own).await;
-    gateway.store.revoke_token("revoked").await.unwrap();
+    gateway
+        .stores
+        .access_tokens
+        .revoke_token("revoked")
+        .await
+        .unwrap();
     assert_eq!(
         first.collect_rest().await.last().unwrap()["type"],
         "turn_done"

@@ -7,14 +7,16 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use jiff::{Timestamp, ToSpan};
 use lango_domain::Clock;
+use lango_domain::Stores;
+use lango_domain::access_tokens::{AccessToken, TokenScope, token_value};
 use lango_domain::event::{Event, Principal, SessionId, TurnId};
 use lango_domain::model::Model;
-use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
+use lango_domain::session::{HistoryWindow, SessionKeyRef};
 use lango_engine::{ApprovalPolicy, Models, Runner, TurnHooks, TurnLimits};
 use lango_gateway::{
     ClientBridge, Gateway, GatewayClockAndIds, GatewayParts, ServedTeam, ServerSettings, TeamInfo,
 };
-use lango_store::{AccessToken, SqliteStore, StoreLocation, TokenScope, token_value};
+use lango_store::{SqliteStore, StoreLocation};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
 use lango_testkit::scripted::{ScriptedModel, scripted_tool};
@@ -26,11 +28,11 @@ use tokio::task::JoinHandle;
 
 use crate::client::{Events, Reply, Request};
 
-pub use lango_store::TokenScope::{Admin, Approve, Chat, Read};
+pub use lango_domain::access_tokens::TokenScope::{Admin, Approve, Chat, Read};
 
 pub struct TestGateway {
     pub folder: TempDir,
-    pub store: SqliteStore,
+    pub stores: Stores,
     pub address: SocketAddr,
     pub model: Arc<ScriptedModel>,
     /// Number of seconds that the gateway's clock is ahead.
@@ -49,25 +51,26 @@ impl TestGateway {
     }
 
     pub async fn start_in(folder: TempDir, script: &str, settings: ServerSettings) -> Self {
-        let store =
-            SqliteStore::open(StoreLocation::File(folder.path().join("lango.sqlite"))).unwrap();
+        let stores = SqliteStore::open(StoreLocation::File(folder.path().join("lango.sqlite")))
+            .unwrap()
+            .stores();
         let script = Script::parse(script).unwrap();
         let model = Arc::new(ScriptedModel::new(script.replies.clone(), 128_000));
         let clock_offset = Arc::new(AtomicI64::new(0));
         let clock = Arc::clone(&clock_offset);
         let now: Clock =
             Arc::new(move || Timestamp::now() + clock.load(Ordering::Relaxed).seconds());
-        let bridge = ClientBridge::new(store.clone(), Arc::clone(&now));
+        let bridge = ClientBridge::new(stores.clone(), Arc::clone(&now));
         let team = team(
             &script,
             Arc::clone(&model) as Arc<dyn Model>,
-            &store,
+            &stores,
             &bridge,
         );
         let ids = AtomicUsize::new(0);
         let gateway = Gateway::new(GatewayParts {
             settings,
-            store: store.clone(),
+            stores: stores.clone(),
             client_bridge: bridge,
             team,
             delete_session_hook: Arc::new(|_, _| {}),
@@ -84,7 +87,7 @@ impl TestGateway {
         });
         Self {
             folder,
-            store,
+            stores,
             address,
             model,
             clock_offset,
@@ -131,7 +134,11 @@ impl TestGateway {
             expires,
             used: None,
         };
-        self.store.add_token(token, &value).await.unwrap();
+        self.stores
+            .access_tokens
+            .add_token(token, &value)
+            .await
+            .unwrap();
         value.expose().to_owned()
     }
 
@@ -162,7 +169,8 @@ impl TestGateway {
             session: &session,
             principal: &principal,
         };
-        self.store
+        self.stores
+            .sessions
             .load(key, HistoryWindow::Everything)
             .await
             .unwrap()
@@ -185,7 +193,7 @@ impl StoppingGateway {
 fn team(
     script: &Script,
     model: Arc<dyn Model>,
-    store: &SqliteStore,
+    stores: &Stores,
     bridge: &ClientBridge,
 ) -> ServedTeam {
     let behaviors = |name: &str| {
@@ -220,7 +228,7 @@ fn team(
             default: model,
             per_agent: BTreeMap::new(),
         },
-        store: Arc::new(store.clone()),
+        store: Arc::clone(&stores.sessions),
         approver: Some(bridge.approver()),
         approval_policy: ApprovalPolicy {
             wait_seconds,

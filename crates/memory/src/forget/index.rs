@@ -3,14 +3,15 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use lango_domain::StoreError;
 use lango_domain::event::{Event, EventBody, Principal, SessionId, TurnId};
+use lango_domain::forget::LearnedDataStore;
 use lango_domain::graph::FactBatchFormat;
 use lango_domain::inquiries::{Inquiry, InquiryStore};
 use lango_domain::knowledge::{KnowledgeCategory, KnowledgeEntry, KnowledgeStore};
 use lango_domain::memory::{MemoryId, MemoryKind, MemoryLevel, MemoryQuery, MemoryStore};
-use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 
-use super::LearnedDataStore;
 use super::learned_item::{LearnedItem, LearnedItemId, LearnedItemOrigin};
 use super::stated_facts::{UserFactBatch, load_user_batches};
 use super::statement::{MatchLevel, Statement};
@@ -137,10 +138,9 @@ impl ForgetIndex {
     }
 
     pub fn batch_body(&self, batch: u64) -> Option<&[u8]> {
-        self.batches
-            .iter()
-            .find(|user_batch| user_batch.number == batch)
-            .map(|user_batch| user_batch.body.as_slice())
+        let mut batches = self.batches.iter();
+        let found = batches.find(|user_batch| user_batch.number == batch);
+        found.map(|user_batch| user_batch.body.as_slice())
     }
 
     pub fn normalized_text(&self, at: usize) -> Vec<String> {

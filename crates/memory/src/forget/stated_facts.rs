@@ -1,8 +1,8 @@
 //! Facts that the user stated, batch by batch.
 
+use lango_domain::StoreError;
 use lango_domain::event::Principal;
 use lango_domain::graph::{FactBatchFormat, FactLogPosition, FactSource, GraphStore};
-use lango_domain::session::StoreError;
 
 /// A batch that was added on the command line or in a session.
 pub(crate) struct UserFactBatch {

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 
 use futures::future::{BoxFuture, FutureExt};
 use jiff::{Timestamp, ToSpan};
+use lango_domain::StoreError;
 use lango_domain::hooks::{ContextError, ContextRequest, ContextSource};
 use lango_domain::inquiries::{Finder, Inquiry};
 use lango_domain::markers::INQUIRY_PREFIX;
 use lango_domain::session::SessionKey;
-use lango_domain::session::StoreError;
 use lango_domain::{Label, LabeledText};
 use lango_text::sanitize::one_line;
 

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt};
 use jiff::{Timestamp, ToSpan};
 use lango_domain::Label;
+use lango_domain::StoreError;
 use lango_domain::hooks::AfterTurn;
 use lango_domain::inquiries::{
     ExpiryRule, Finder, Inquiry, NewInquiry, Resolution, ScanPosition, ScanResult,
 };
 use lango_domain::knowledge::{NewKnowledgeEntry, Provenance};
 use lango_domain::model::Model;
-use lango_domain::session::{SessionKey, StoreError};
+use lango_domain::session::SessionKey;
 
 use super::gap_rules::{self, Gap, KnownTopics};
 use super::model_review::{self, ReviewAnswer, ReviewInput, ReviewOutput};

@@ -1,8 +1,8 @@
 //! The librarian's tools for inquiries (S83).
 
 use lango_domain::Clock;
+use lango_domain::StoreError;
 use lango_domain::inquiries::{Finder, Inquiry, InquiryStore};
-use lango_domain::session::StoreError;
 use lango_domain::{Safety, Tool, ToolError};
 use lango_text::sanitize::one_line;
 use schemars::JsonSchema;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
+use lango_domain::StoreError;
 use lango_domain::hooks::{Advisor, AfterTurn, FailedCall};
 use lango_domain::knowledge::{Learning, OutcomeBatch};
 use lango_domain::session::SessionKey;
-use lango_domain::session::{SessionStore, StoreError};
+use lango_domain::session::SessionStore;
 use lango_domain::{Label, LabeledText};
 
 use super::matching::{FailureText, match_score};

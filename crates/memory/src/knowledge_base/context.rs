@@ -33,8 +33,7 @@ impl ContextSource for KnowledgeContext {
     ) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
         let knowledge_base = self.0.clone();
         async move {
-            let context_error =
-                |error: lango_domain::session::StoreError| ContextError(error.to_string());
+            let context_error = |error: lango_domain::StoreError| ContextError(error.to_string());
             let store = knowledge_base.store.get().await.map_err(context_error)?;
             let entries = store
                 .entries(&request.principal)

@@ -16,8 +16,7 @@ impl DigestSource for ObservationalMemory {
     fn digest(&self, key: SessionKey) -> BoxFuture<'static, Result<Option<Digest>, ContextError>> {
         let memory = self.clone();
         async move {
-            let context_error =
-                |error: lango_domain::session::StoreError| ContextError(error.to_string());
+            let context_error = |error: lango_domain::StoreError| ContextError(error.to_string());
             let progress = memory
                 .memories()
                 .progress(&key)

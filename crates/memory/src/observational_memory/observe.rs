@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt};
 use jiff::{SignedDuration, Timestamp};
 use lango_domain::Label;
+use lango_domain::StoreError;
 use lango_domain::event::{Event, EventBody};
 use lango_domain::hooks::AfterTurn;
 use lango_domain::memory::{
@@ -14,7 +15,6 @@ use lango_domain::memory::{
 };
 use lango_domain::model::Model;
 use lango_domain::session::SessionKey;
-use lango_domain::session::StoreError;
 use lango_text::token_estimate;
 
 use super::model_writer::{self, MemoryWriteError, WriteTask, WrittenMemory};

@@ -5,10 +5,10 @@ use std::sync::{Arc, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt};
 use lango_domain::LabeledText;
+use lango_domain::StoreError;
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::hooks::{ContextError, ContextRequest, ContextSource};
 use lango_domain::memory::{Memory, MemoryId, MemoryOrigin, MemoryPriority, MemoryRevision};
-use lango_domain::session::StoreError;
 use lango_text::{normalize_words, token_estimate};
 
 use super::recall_query::RecallQuery;

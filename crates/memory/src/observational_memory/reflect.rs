@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lango_domain::Label;
+use lango_domain::StoreError;
 use lango_domain::memory::{
     Memory, MemoryId, MemoryNote, MemoryOrigin, MemoryPriority, MemorySpeaker, MemoryWrite,
     NewReflection, NewReflections,
 };
 use lango_domain::model::Model;
 use lango_domain::session::SessionKey;
-use lango_domain::session::StoreError;
 
 use super::model_writer::{self, MemoryWriteError, WriteTask, WrittenMemory};
 use super::{ObservationalMemory, Observer, digest};

@@ -21,6 +21,7 @@ use lango_domain::memory::{
     ObservedSpan,
 };
 use lango_domain::session::SessionKey;
+use lango_domain::session_catalog::SessionCatalog as _;
 use lango_graph::{Graph, LazyGraph, NewFact};
 use lango_memory::forget::{ForgetSelection, Forgetter, LearnedItem};
 use lango_memory::observational_memory;

@@ -11,6 +11,7 @@ use lango_domain::inquiries::{Finder, InquiryStatus, InquiryStore};
 use lango_domain::knowledge::{KnowledgeCategory, KnowledgeStore};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
 use lango_domain::session::SessionKey;
+use lango_domain::session_catalog::SessionCatalog as _;
 use lango_domain::{Label, LabeledText};
 use lango_memory::inquiries::{Inquiries, InquiryParts, LibrarianSettings};
 use serde_json::json;

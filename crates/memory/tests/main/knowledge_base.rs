@@ -3,6 +3,7 @@
 use lango_domain::event::Principal;
 use lango_domain::hooks::{Advisor, AfterTurn, ContextRequest, ContextSource, FailedCall};
 use lango_domain::knowledge::{KnowledgeCategory, KnowledgeStore};
+use lango_domain::session_catalog::SessionCatalog as _;
 use lango_memory::knowledge_base::{KnowledgeContext, LearningAdvisor, OutcomeTracker};
 use lango_store::{SqliteStore, StoreLocation};
 use serde_json::{Value, json};

@@ -1,7 +1,9 @@
 use jiff::{Timestamp, ToSpan};
+use lango_domain::StoreError;
+use lango_domain::access_tokens::AccessTokenStore as _;
+use lango_domain::access_tokens::{AccessToken, TokenHash, TokenScope, token_value};
 use lango_domain::event::Principal;
 use lango_domain::secret::Secret;
-use lango_store::{AccessToken, SqliteStoreError, TokenHash, TokenScope, token_value};
 
 use crate::setup::open;
 
@@ -33,7 +35,7 @@ async fn finds_a_token_by_value_until_revoked() {
         None
     );
     let again = store.add_token(token("a"), &other).await;
-    assert!(matches!(again, Err(SqliteStoreError::TokenExists(_))));
+    assert!(matches!(again, Err(StoreError::TokenExists(_))));
     let now = Timestamp::UNIX_EPOCH + 5.minutes();
     store.record_token_use("a", now).await.unwrap();
     let stored = open(folder.path()).tokens().await.unwrap();
@@ -48,7 +50,7 @@ async fn finds_a_token_by_value_until_revoked() {
     assert_eq!(store.find_token(hash()).await.unwrap(), None);
     assert!(matches!(
         store.revoke_token("a").await,
-        Err(SqliteStoreError::TokenNotFound(_))
+        Err(StoreError::TokenNotFound(_))
     ));
 }
 

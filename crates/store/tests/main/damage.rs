@@ -5,12 +5,14 @@ use lango_domain::Label;
 use lango_domain::event::{CallId, EventBody, Principal, TurnId, Usage};
 use lango_domain::inquiries::InquiryStore;
 use lango_domain::knowledge::{KnowledgeCategory, KnowledgeStore, NewKnowledgeEntry, Provenance};
+use lango_domain::maintenance::StoreMaintenance as _;
 use lango_domain::memory::{
     MemoryKind, MemoryLevel, MemoryNote, MemoryPriority, MemoryQuery, MemorySpeaker, MemoryStore,
     NewMemory,
 };
 use lango_domain::session::SessionKey;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
+use lango_domain::session_catalog::SessionCatalog as _;
 use lango_store::SqliteStore;
 use lango_testkit::conformance::{new_event, user_request};
 use serde_json::json;

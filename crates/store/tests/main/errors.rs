@@ -1,9 +1,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use lango_domain::StoreError;
 use lango_domain::event::Principal;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
-use lango_store::{SqliteStore, SqliteStoreError, StoreLocation};
+use lango_store::{SqliteStore, StoreLocation};
 
 use crate::setup::{append_turn, id, open};
 
@@ -44,16 +45,16 @@ fn refuses_newer_foreign_or_corrupt_files_unchanged() {
     sqlite("PRAGMA user_version = 99");
     let newer = refused();
     assert!(
-        matches!(newer, SqliteStoreError::NewerSchema { found: 99, .. }),
+        matches!(newer, StoreError::NewerSchema { found: 99, .. }),
         "{newer}"
     );
     assert!(newer.hint().contains("newer version"));
     fs::remove_file(&file).unwrap();
     sqlite("CREATE TABLE foreign_table (x)");
-    assert!(matches!(refused(), SqliteStoreError::Corrupt { .. }));
+    assert!(matches!(refused(), StoreError::Corrupt { .. }));
     for bytes in [b"not a database at all".repeat(100), vec![0; 4096]] {
         fs::write(&file, &bytes).unwrap();
-        assert!(matches!(refused(), SqliteStoreError::Corrupt { .. }));
+        assert!(matches!(refused(), StoreError::Corrupt { .. }));
         assert_eq!(fs::read(&file).unwrap(), bytes, "the file is unchanged");
     }
 }
@@ -69,10 +70,7 @@ fn names_an_unwritable_location() {
         let refused = SqliteStore::open(StoreLocation::File(location.clone()))
             .err()
             .unwrap();
-        assert!(
-            matches!(refused, SqliteStoreError::ReadOnly { .. }),
-            "{refused}"
-        );
+        assert!(matches!(refused, StoreError::ReadOnly { .. }), "{refused}");
         assert!(
             refused
                 .to_string()

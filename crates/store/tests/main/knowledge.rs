@@ -7,6 +7,7 @@ use lango_domain::knowledge::{
     EntrySaved, FailureCategory, KnowledgeCategory, KnowledgeStore, NewKnowledgeEntry, NewLearning,
     OutcomeBatch, Provenance,
 };
+use lango_domain::maintenance::StoreMaintenance as _;
 use lango_domain::session::SessionKey;
 use lango_store::{SqliteStore, StoreLocation};
 

@@ -1,9 +1,12 @@
 use std::fs;
 
 use jiff::Timestamp;
+use lango_domain::StoreError;
 use lango_domain::event::{EventBody, Principal};
+use lango_domain::maintenance::StoreMaintenance as _;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
-use lango_store::{SqliteStore, SqliteStoreError};
+use lango_domain::session_catalog::SessionCatalog as _;
+use lango_store::SqliteStore;
 use lango_testkit::conformance::{new_event, user_request};
 
 use crate::setup::{append_turn, id, open};
@@ -140,7 +143,7 @@ async fn deleted_session_is_in_no_file() {
     );
     assert!(matches!(
         store.delete(&me(), &id("secret")).await,
-        Err(SqliteStoreError::SessionNotFound(_))
+        Err(StoreError::SessionNotFound(_))
     ));
 }
 
@@ -191,7 +194,7 @@ async fn fork_ends_with_a_complete_turn() {
     );
     assert!(matches!(
         store.fork(&me(), &id("a"), 6, &id("b")).await,
-        Err(SqliteStoreError::SessionExists(_))
+        Err(StoreError::SessionExists(_))
     ));
     assert!(
         store.fork(&me(), &id("a"), 1, &id("c")).await.is_err(),
@@ -221,12 +224,12 @@ async fn restores_a_backup_and_keeps_the_previous_content() {
         .unwrap();
     assert!(matches!(
         SqliteStore::restore(other.location().clone(), &backup, &previous).await,
-        Err(SqliteStoreError::TurnsRunning)
+        Err(StoreError::TurnsRunning)
     ));
     assert!(
         matches!(
             other.delete(&me(), &id("a")).await,
-            Err(SqliteStoreError::TurnRunning(_))
+            Err(StoreError::TurnRunning(_))
         ),
         "not while a turn is running"
     );
@@ -264,7 +267,7 @@ async fn rejects_invalid_backups() {
         )
         .await;
         assert!(
-            matches!(refused, Err(SqliteStoreError::InvalidBackup { .. })),
+            matches!(refused, Err(StoreError::InvalidBackup { .. })),
             "{bad}"
         );
     }

@@ -11,10 +11,9 @@ use lango_documents::parse::{self, BeirDocument, BeirError};
 use lango_domain::documents::SearchScope;
 use lango_domain::documents::{DocumentFilter, NewDocument};
 use lango_domain::event::Principal;
-use lango_store::{SqliteStore, StoreLocation};
 use lango_text::sanitize::one_line;
 
-use super::{index_error, store_error};
+use super::index_error;
 use crate::args::GlobalArgs;
 use crate::commands::{CommandContext, runtime};
 use crate::output::{CliError, CommandOutput};
@@ -43,8 +42,7 @@ pub async fn import_corpus(
     let sources = index
         .store()
         .sources(&Principal::local(), collection)
-        .await
-        .map_err(store_error)?;
+        .await?;
     let mut known: HashMap<String, (String, String)> = sources
         .into_iter()
         .map(|source| (source.source, (source.root, source.hash)))
@@ -101,7 +99,7 @@ async fn remove_sources(
         .store()
         .remove(&Principal::local(), collection, filter)
         .await;
-    removed.map_err(store_error)
+    Ok(removed?)
 }
 
 fn to_document(record: BeirDocument, collection: &str, root: &str) -> NewDocument {
@@ -188,12 +186,12 @@ async fn measure(
         .map_err(|error| usage_error(&error))?
         .collect();
     let queries = queries.map_err(|error| usage_error(&error))?;
-    let store = SqliteStore::open(StoreLocation::File(folder.join("eval.sqlite")))?;
+    let stores = lango_app::open_stores_in(&folder.join("eval.sqlite"))?;
     let mut environment = context.environment.clone();
     environment
         .variables
         .insert("LANGO_HOME".to_owned(), folder.display().to_string());
-    let index = open_document_index(&context.loaded, &environment, store).map_err(index_error)?;
+    let index = open_document_index(&context.loaded, &environment, stores).map_err(index_error)?;
     let mut report = IngestReport::default();
     import_corpus(&index, &directory, "eval", &mut report).await?;
     index.sync().await.map_err(index_error)?;

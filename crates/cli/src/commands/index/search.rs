@@ -11,7 +11,7 @@ use lango_text::sanitize::{one_line, strip_control_chars};
 use lango_text::suggest::did_you_mean;
 use serde_json::json;
 
-use super::{index_error, store_error};
+use super::index_error;
 use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
 pub async fn search(
@@ -80,11 +80,7 @@ async fn unknown_collection_warning(
     let Some(name) = collection else {
         return Ok(Vec::new());
     };
-    let collections = index
-        .store()
-        .collections(&Principal::local())
-        .await
-        .map_err(store_error)?;
+    let collections = index.store().collections(&Principal::local()).await?;
     if collections.iter().any(|known| known.name == name) {
         return Ok(Vec::new());
     }

@@ -9,7 +9,7 @@ use lango_domain::documents::NewDocument;
 use lango_domain::event::Principal;
 use lango_net::{ContentKind, FetchLimits, FetchedPage, GuardedClient, policy_for_user_url};
 
-use super::{index_error, store_error};
+use super::index_error;
 use crate::output::CliError;
 
 /// Longer than for tools, since the user asked for this page.
@@ -51,8 +51,7 @@ pub async fn add(
     let sources = index
         .store()
         .sources(&Principal::local(), collection)
-        .await
-        .map_err(store_error)?;
+        .await?;
     let existing = sources.into_iter().find(|source| source.source == url);
     if existing.as_ref().is_some_and(|source| source.hash == hash) {
         return Ok(Ok(IngestReport {

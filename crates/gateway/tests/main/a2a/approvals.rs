@@ -62,7 +62,11 @@ async fn tasks_wait_for_approval_and_continue_after_yes() {
             && roles.iter().filter(|role| **role == "ROLE_USER").count() == 3,
         "{roles:?}"
     );
-    let audit = server.store.audit(&Principal::new("ann"), None, 10).await;
+    let audit = server
+        .stores
+        .catalog
+        .audit(&Principal::new("ann"), None, 10)
+        .await;
     assert!(format!("{audit:?}").contains("Approved"), "{audit:?}");
 }
 
@@ -185,7 +189,11 @@ async fn repeated_answers_answer_no_other_question() {
     let done = send_answer(&ann, &task, "m3", "no").await;
     assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
     assert_eq!(send_answer(&ann, &task, "m3", "no").await, done);
-    let audit = server.store.audit(&Principal::new("ann"), None, 10).await;
+    let audit = server
+        .stores
+        .catalog
+        .audit(&Principal::new("ann"), None, 10)
+        .await;
     assert_eq!(
         format!("{audit:?}").matches("Approved").count(),
         1,

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use lango_domain::Clock;
+use lango_domain::Stores;
+use lango_domain::access_tokens::{AccessToken, TokenScope, token_value};
 use lango_domain::event::Principal;
 use lango_engine::{ApprovalPolicy, Models, Runner, TurnHooks, TurnLimits};
 use lango_gateway::{
@@ -15,7 +17,7 @@ use lango_gateway::{
     SkippedItem, TaskBackend, TeamInfo,
 };
 use lango_net::AddressPolicy;
-use lango_store::{AccessToken, SqliteStore, StoreLocation, TokenScope, token_value};
+use lango_store::{SqliteStore, StoreLocation};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
 use lango_testkit::script_runner;
@@ -32,7 +34,7 @@ pub const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 pub struct A2aTestServer {
     pub folder: TempDir,
     pub address: String,
-    pub store: SqliteStore,
+    pub stores: Stores,
     pub gateway: Gateway,
     shutdown: Option<oneshot::Sender<()>>,
     serving: JoinHandle<()>,
@@ -58,7 +60,9 @@ pub async fn start_server_in(
     settings: ServerSettings,
     reach: AddressPolicy,
 ) -> A2aTestServer {
-    let store = SqliteStore::open(StoreLocation::File(folder.path().join("lango.sqlite"))).unwrap();
+    let stores = SqliteStore::open(StoreLocation::File(folder.path().join("lango.sqlite")))
+        .unwrap()
+        .stores();
     for (number, (name, scopes)) in [
         ("ann", vec![TokenScope::Chat]),
         ("ann-approves", vec![TokenScope::Chat, TokenScope::Approve]),
@@ -79,11 +83,12 @@ pub async fn start_server_in(
             used: None,
         };
         // A store that is opened again already has the tokens.
-        let _ = store
+        let _ = stores
+            .access_tokens
             .add_token(token, &token_value(&[number as u8; 32]))
             .await;
     }
-    let gateway = gateway(&store, script, settings, reach);
+    let gateway = gateway(&stores, script, settings, reach);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let (shutdown, stop) = oneshot::channel::<()>();
@@ -94,7 +99,7 @@ pub async fn start_server_in(
     A2aTestServer {
         folder,
         address,
-        store,
+        stores,
         gateway,
         shutdown: Some(shutdown),
         serving,
@@ -102,7 +107,7 @@ pub async fn start_server_in(
 }
 
 fn gateway(
-    store: &SqliteStore,
+    stores: &Stores,
     script: &str,
     settings: ServerSettings,
     reach: AddressPolicy,
@@ -125,7 +130,7 @@ fn gateway(
     };
     let info = TeamInfo::from_tree(&tree).with_unreachable(Arc::new(move || vec![unreachable()]));
     let now: Clock = Arc::new(Timestamp::now);
-    let bridge = ClientBridge::new(store.clone(), Arc::clone(&now));
+    let bridge = ClientBridge::new(stores.clone(), Arc::clone(&now));
     let model = Arc::new(ScriptedModel::new(script.replies.clone(), 128_000));
     let runner = Runner::new(lango_engine::RunnerParts {
         tree,
@@ -133,7 +138,7 @@ fn gateway(
             default: model,
             per_agent: BTreeMap::new(),
         },
-        store: Arc::new(store.clone()),
+        store: Arc::clone(&stores.sessions),
         approver: Some(bridge.approver()),
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),
@@ -149,7 +154,7 @@ fn gateway(
     let new_id = move || format!("{prefix}-{}", count.fetch_add(1, Ordering::Relaxed));
     let parts = GatewayParts {
         settings,
-        store: store.clone(),
+        stores: stores.clone(),
         client_bridge: bridge,
         team: ServedTeam::new(info, runner),
         delete_session_hook: Arc::new(|_, _| ()),

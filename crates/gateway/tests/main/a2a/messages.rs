@@ -143,7 +143,8 @@ async fn contexts_are_sessions() {
     assert_eq!(first["contextId"], second["contextId"]);
     assert_ne!(first["id"], second["id"]);
     let sessions = server
-        .store
+        .stores
+        .catalog
         .sessions(&lango_domain::event::Principal::new("ann"))
         .await
         .unwrap();

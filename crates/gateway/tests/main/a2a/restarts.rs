@@ -79,9 +79,12 @@ async fn crashed_tasks_are_recovered_from_the_log() {
     let task = first.client("ann").ask("m1", "hi").await;
     let folder = first.shut_down().await;
     // Simulates a crash between the last event of the turn and the update of the task.
-    let store = SqliteStore::open(StoreLocation::File(A2aTestServer::file(folder.path()))).unwrap();
+    let stores = SqliteStore::open(StoreLocation::File(A2aTestServer::file(folder.path())))
+        .unwrap()
+        .stores();
     let principal = lango_domain::event::Principal::new("ann");
-    let mut row = store
+    let mut row = stores
+        .tasks
         .task(&principal, task["id"].as_str().unwrap())
         .await
         .unwrap()
@@ -91,7 +94,7 @@ async fn crashed_tasks_are_recovered_from_the_log() {
     working["artifacts"] = json!([]);
     (row.state, row.is_terminal, row.body) =
         ("TASK_STATE_WORKING".to_owned(), false, working.to_string());
-    store.update_task(row.clone()).await.unwrap();
+    stores.tasks.update_task(row.clone()).await.unwrap();
     let second =
         start_server_in(folder, "", ServerSettings::default(), AddressPolicy::Public).await;
     let ann = second.client("ann");
@@ -106,7 +109,7 @@ async fn crashed_tasks_are_recovered_from_the_log() {
 
     // Simulates a crash before the turn stored any event.
     (row.turn, row.state) = (None, "TASK_STATE_SUBMITTED".to_owned());
-    store.update_task(row).await.unwrap();
+    stores.tasks.update_task(row).await.unwrap();
     assert_eq!(
         ann.task(&task["id"]).await["status"]["state"],
         "TASK_STATE_FAILED"
@@ -125,7 +128,8 @@ async fn tasks_are_deleted_with_their_session() {
     let task = ann.ask("m1", "hi").await;
     let session = lango_domain::event::SessionId::new(task["contextId"].as_str().unwrap());
     server
-        .store
+        .stores
+        .catalog
         .delete(&lango_domain::event::Principal::new("ann"), &session)
         .await
         .unwrap();
@@ -146,10 +150,13 @@ async fn crashed_tasks_are_pushed_and_listed_as_failed() {
     ann.rpc("CreateTaskPushNotificationConfig", push).await;
     let folder = first.shut_down().await;
     // Simulates a crash while tasks are running.
-    let store = SqliteStore::open(StoreLocation::File(A2aTestServer::file(folder.path()))).unwrap();
+    let stores = SqliteStore::open(StoreLocation::File(A2aTestServer::file(folder.path())))
+        .unwrap()
+        .stores();
     let simulate_crash = async |task: &Value| {
         let principal = lango_domain::event::Principal::new("ann");
-        let mut row = store
+        let mut row = stores
+            .tasks
             .task(&principal, task["id"].as_str().unwrap())
             .await
             .unwrap()
@@ -158,7 +165,7 @@ async fn crashed_tasks_are_pushed_and_listed_as_failed() {
         working["status"] = json!({ "state": "TASK_STATE_WORKING" });
         (row.turn, row.state, row.is_terminal) = (None, "TASK_STATE_WORKING".to_owned(), false);
         row.body = working.to_string();
-        store.update_task(row).await.unwrap();
+        stores.tasks.update_task(row).await.unwrap();
     };
     simulate_crash(&task).await;
     let second = start_server_in(
@@ -168,18 +175,10 @@ async fn crashed_tasks_are_pushed_and_listed_as_failed() {
         AddressPolicy::Anywhere,
     )
     .await;
-    let notification = tokio::time::timeout(super::harness::TEST_TIMEOUT, notifications.recv())
-        .await
-        .unwrap()
-        .unwrap()
-        .1;
-    assert_eq!(
-        (
-            &notification["task"]["id"],
-            &notification["task"]["status"]["state"]
-        ),
-        (&task["id"], &json!("TASK_STATE_FAILED"))
-    );
+    let pushed = tokio::time::timeout(super::harness::TEST_TIMEOUT, notifications.recv());
+    let pushed = pushed.await.unwrap().unwrap().1["task"].clone();
+    assert_eq!(pushed["id"], task["id"]);
+    assert_eq!(pushed["status"]["state"], "TASK_STATE_FAILED");
     // A task that another process leaves behind later is recovered when it is listed.
     simulate_crash(&other).await;
     let ann = second.client("ann");

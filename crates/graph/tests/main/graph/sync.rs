@@ -2,7 +2,9 @@
 
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::graph::{FactSource, FactSourceFilter};
+use lango_domain::maintenance::StoreMaintenance as _;
 use lango_domain::session::{SessionKeyRef, SessionStore};
+use lango_domain::session_catalog::SessionCatalog as _;
 use lango_graph::{AsOf, FactError, FactPattern, GraphError, NewFact};
 
 use super::{GraphHarness, fact_lines, facts, graph, me, now, open};

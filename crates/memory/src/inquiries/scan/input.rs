@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use jiff::{Timestamp, ToSpan};
+use lango_domain::StoreError;
 use lango_domain::inquiries::{Finder, Inquiry, LastOffer, ScanPosition, ScanProgress};
-use lango_domain::session::{SessionKey, StoreError};
+use lango_domain::session::SessionKey;
 
 use crate::inquiries::offer::count_shared_words;
 use crate::inquiries::{Inquiries, LibrarianSettings, answer_rules};

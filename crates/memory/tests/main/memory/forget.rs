@@ -3,6 +3,7 @@ use std::sync::Arc;
 use lango_domain::event::SessionId;
 use lango_domain::hooks::{AfterTurn, DigestSource};
 use lango_domain::memory::MemoryId;
+use lango_domain::session_catalog::SessionCatalog as _;
 use lango_memory::forget::LearnedItemId;
 
 use super::{MemoryHarness, WriterModel, conversation, me, texts};

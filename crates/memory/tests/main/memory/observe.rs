@@ -2,6 +2,7 @@ use lango_domain::event::Principal;
 use lango_domain::hooks::{AfterTurn, DigestSource};
 use lango_domain::memory::{MemoryKind, MemoryOrigin, MemorySpeaker, MemoryStore};
 use lango_domain::model::ModelError;
+use lango_domain::session_catalog::SessionCatalog as _;
 
 use super::{
     MemoryHarness, WriterModel, answer, call_and_result, conversation, texts, user_message,
