@@ -1,4 +1,4 @@
-//! Opens the document index, and assembles the knowledge tools.
+//! Opens the document index, with its tools and those of the web.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -15,13 +15,10 @@ use lango_domain::documents::PassageExpander;
 use lango_graph::GraphExpander;
 
 use crate::assistant::jitter;
+use crate::capabilities::CapabilityContext;
 use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
-use crate::graph::lazy_graph;
-use crate::knowledge_base::knowledge_base_tools;
-use crate::lazy_stores::LazyStores;
-use crate::memory::memory_tools;
-use crate::toolset::{Toolset, own_folders};
+use crate::toolset::own_folders;
 
 /// The folder of the lexical index and the vectors, next to the store. It can be deleted at any
 /// time.
@@ -70,39 +67,31 @@ pub fn user_ingest_source(environment: &Environment, path: &Path) -> io::Result<
     })
 }
 
-/// Returns the enabled tools for documents, the graph, the knowledge base, memory and the web (S80,
-/// S81, S82, S83).
-pub fn knowledge_tools(
-    loaded: &LoadedConfig,
-    environment: &Environment,
-    toolset: &Toolset,
-    stores: &LazyStores,
-) -> Result<Vec<Tool>, ConfigError> {
-    let settings = &loaded.settings;
+/// Returns the document tools, if documents are enabled (S80).
+pub(crate) fn document_tools(context: &CapabilityContext<'_>) -> Result<Vec<Tool>, ConfigError> {
+    let settings = &context.loaded.settings;
+    if settings.embedding.provider == EmbeddingProvider::None {
+        return Ok(Vec::new());
+    }
+    let expands = settings.graph.enabled && settings.rag.graph;
+    let graph = context.graph.clone();
+    let expander = expands.then(|| Arc::new(GraphExpander(graph)) as Arc<dyn PassageExpander>);
+    let (loaded, environment) = (context.loaded.clone(), context.environment.clone());
+    let stores = context.stores.clone();
+    let documents = LazyDocumentIndex::new(move || {
+        let stores = stores
+            .open()
+            .map_err(|error| DocumentIndexError::Aborted(error.to_string()))?;
+        open_document_index(&loaded, &environment, stores).map(Arc::new)
+    });
+    let access = context.toolset.document_access();
+    Ok(lango_documents::tools(&documents, expander, Some(access)))
+}
+
+/// Returns the web tools.
+pub(crate) fn web_tools(context: &CapabilityContext<'_>) -> Result<Vec<Tool>, ConfigError> {
+    let settings = &context.loaded.settings;
     let read_pdf = Arc::new(|bytes| pdf_text(bytes).map_err(|error| error.to_string()));
-    let mut tools = lango_web::tools(&settings.search, &settings.net, read_pdf)
-        .map_err(|error| ConfigError::new(error.to_string()))?;
-    let graph = lazy_graph(stores);
-    if settings.graph.enabled {
-        tools.extend(lango_graph::tools(&graph));
-    }
-    if settings.embedding.provider != EmbeddingProvider::None {
-        let expands = settings.graph.enabled && settings.rag.graph;
-        let expander = expands.then(|| Arc::new(GraphExpander(graph)) as Arc<dyn PassageExpander>);
-        let (loaded, environment, stores) = (loaded.clone(), environment.clone(), stores.clone());
-        let documents = LazyDocumentIndex::new(move || {
-            let stores = stores
-                .open()
-                .map_err(|error| DocumentIndexError::Aborted(error.to_string()))?;
-            open_document_index(&loaded, &environment, stores).map(Arc::new)
-        });
-        tools.extend(lango_documents::tools(
-            &documents,
-            expander,
-            Some(toolset.document_access()),
-        ));
-    }
-    tools.extend(memory_tools(loaded, environment, stores));
-    tools.extend(knowledge_base_tools(loaded, environment, stores));
-    Ok(tools)
+    lango_web::tools(&settings.search, &settings.net, read_pdf)
+        .map_err(|error| ConfigError::new(error.to_string()))
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lango_domain::Clock;
 use lango_domain::Stores;
-use lango_domain::Tool;
 use lango_domain::access_tokens::token_value;
 use lango_domain::secret::Secret;
 use lango_engine::{Runner, RunnerParts};
@@ -17,6 +16,7 @@ use lango_remote::{RemoteAvailability, RemoteTeam};
 use uuid::Uuid;
 
 use crate::assistant::{StartError, connect_models, runner_parts};
+use crate::capabilities::{CapabilityContext, capability_tools};
 use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
 use crate::hooks::turn_hooks;
@@ -25,6 +25,7 @@ use crate::recording::Recording;
 use crate::remote_agents::{connect_remote_agents, refresh_in_background};
 use crate::store::delete_session_files;
 use crate::team::assemble_team_with;
+use crate::toolset::Toolset;
 
 /// A server that is ready to listen.
 pub struct GatewayServer {
@@ -59,23 +60,20 @@ impl GatewayServer {
     }
 }
 
-/// Creates the tools of a team. Called again when the team is rebuilt.
-pub type ToolFactory = Box<dyn Fn() -> Result<Vec<Tool>, ConfigError> + Send + Sync>;
-
 /// Builds a server for the team that the settings describe.
 pub fn build_server(
     loaded: &LoadedConfig,
     environment: &Environment,
-    stores: &LazyStores,
-    make_tools: ToolFactory,
+    lazy_stores: &LazyStores,
 ) -> Result<GatewayServer, StartError> {
-    let stores = stores.open()?;
+    let stores = lazy_stores.open()?;
     let now: Clock = Arc::new(Timestamp::now);
     let bridge = ClientBridge::new(stores.clone(), Arc::clone(&now));
     let team_builder = TeamBuilder {
         loaded: loaded.clone(),
         environment: environment.clone(),
-        make_tools,
+        toolset: Toolset::new(loaded, environment)?,
+        lazy_stores: lazy_stores.clone(),
         remote_agents: connect_remote_agents(loaded, environment)?,
         bridge: bridge.clone(),
         stores: stores.clone(),
@@ -118,7 +116,9 @@ pub fn build_server(
 struct TeamBuilder {
     loaded: LoadedConfig,
     environment: Environment,
-    make_tools: ToolFactory,
+    /// All teams share it, so that commands keep running when the team is rebuilt.
+    toolset: Toolset,
+    lazy_stores: LazyStores,
     remote_agents: RemoteTeam,
     bridge: ClientBridge,
     stores: Stores,
@@ -133,12 +133,13 @@ struct BuiltTeam {
 impl TeamBuilder {
     fn build(&self) -> Result<BuiltTeam, StartError> {
         let (loaded, environment) = (&self.loaded, &self.environment);
-        let team = assemble_team_with(
+        let tools = capability_tools(&CapabilityContext::new(
             loaded,
             environment,
-            (self.make_tools)()?,
-            &self.remote_agents,
-        )?;
+            &self.toolset,
+            &self.lazy_stores,
+        ))?;
+        let team = assemble_team_with(loaded, environment, tools, &self.remote_agents)?;
         let connected = connect_models(loaded, environment, &team)?;
         let warnings = loaded
             .warnings

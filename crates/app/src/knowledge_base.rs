@@ -18,9 +18,9 @@ use lango_memory::knowledge_base::{
 use lango_text::secret_scan::SecretScanner;
 
 use crate::assistant::known_secrets;
-use crate::config::LoadedConfig;
+use crate::capabilities::CapabilityContext;
+use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
-use crate::lazy_stores::LazyStores;
 
 /// Opens the knowledge base in this store.
 pub fn open_knowledge_base(
@@ -38,23 +38,22 @@ pub fn open_knowledge_base(
 /// Returns the librarian's tools for the knowledge base and inquiries that are enabled (S83). The
 /// store is opened on first use.
 pub(crate) fn knowledge_base_tools(
-    loaded: &LoadedConfig,
-    environment: &Environment,
-    lazy_stores: &LazyStores,
-) -> Vec<Tool> {
-    let settings = &loaded.settings;
+    context: &CapabilityContext<'_>,
+) -> Result<Vec<Tool>, ConfigError> {
+    let settings = &context.loaded.settings;
     if !settings.knowledge.enabled {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let opened = lazy_stores.clone();
+    let opened = context.stores.clone();
     let store = Lazy::new(move || Ok(opened.open()?.knowledge));
-    let mut tools = knowledge_base::tools(&build_knowledge_base(loaded, environment, store));
+    let knowledge_base = build_knowledge_base(context.loaded, context.environment, store);
+    let mut tools = knowledge_base::tools(&knowledge_base);
     if settings.librarian.enabled {
-        let opened = lazy_stores.clone();
+        let opened = context.stores.clone();
         let store = Lazy::new(move || Ok(opened.open()?.inquiries));
         tools.extend(inquiries::tools(&store, &clock()));
     }
-    tools
+    Ok(tools)
 }
 
 /// Returns the turn hooks of the knowledge base and inquiries that are enabled.

@@ -2,7 +2,9 @@
 //! environment.
 
 mod assistant;
+mod capabilities;
 pub mod config;
+mod doctor;
 mod documents;
 mod environment;
 mod gateway;
@@ -24,14 +26,16 @@ pub use assistant::{
     Assistant, AssistantOptions, StartError, check_models, known_secrets, new_session,
     selected_models,
 };
+pub use capabilities::{CapabilityContext, capability_tools};
 pub use config::{ConfigError, LoadedConfig, Overrides};
-pub use documents::{knowledge_tools, open_document_index, user_ingest_source};
+pub use doctor::{CheckStatus, DoctorCheck, doctor_checks};
+pub use documents::{open_document_index, user_ingest_source};
 pub use environment::Environment;
-pub use gateway::{GatewayServer, ToolFactory, build_server, new_token_value};
-pub use graph::{lazy_graph, open_graph};
+pub use gateway::{GatewayServer, build_server, new_token_value};
+pub use graph::open_graph;
 pub use knowledge_base::open_knowledge_base;
 pub use lazy_stores::LazyStores;
-pub use memory::{memory_tools, open_forgetter, open_memory};
+pub use memory::{open_forgetter, open_memory};
 pub use recording::{Recorder, Recording, RecordingError, Replayer, Strictness};
 pub use remote_agents::{connect_remote_agents, no_remote_agents, refresh_in_background};
 pub use request::UserRequest;

@@ -14,27 +14,24 @@ use lango_models::SelectedModel;
 use lango_text::secret_scan::SecretScanner;
 
 use crate::assistant::{StartError, jitter, known_secrets, observer_model};
-use crate::config::LoadedConfig;
+use crate::capabilities::CapabilityContext;
+use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
-use crate::lazy_stores::LazyStores;
 use crate::recording::Recording;
 
 /// Returns the chronicler's tools, if memory is enabled (S82).
-pub fn memory_tools(
-    loaded: &LoadedConfig,
-    environment: &Environment,
-    stores: &LazyStores,
-) -> Vec<Tool> {
-    if !loaded.settings.observational_memory.enabled {
-        return Vec::new();
+pub(crate) fn memory_tools(context: &CapabilityContext<'_>) -> Result<Vec<Tool>, ConfigError> {
+    if !context.loaded.settings.observational_memory.enabled {
+        return Ok(Vec::new());
     }
-    let (loaded, environment, stores) = (loaded.clone(), environment.clone(), stores.clone());
-    tools(Lazy::new(move || {
+    let (loaded, environment) = (context.loaded.clone(), context.environment.clone());
+    let stores = context.stores.clone();
+    Ok(tools(Lazy::new(move || {
         let stores = stores.open().map_err(|error| error.to_string())?;
         open_memory(&loaded, &environment, stores)
             .map(Arc::new)
             .map_err(|error| error.to_string())
-    }))
+    })))
 }
 
 /// Opens the memory in these stores. Works without a model, so that memories can be listed and

@@ -26,7 +26,8 @@ use std::time::Duration;
 
 use clap::CommandFactory;
 use lango_app::{
-    AssembledTeam, Environment, LazyStores, LoadedConfig, Toolset, assemble_team, knowledge_tools,
+    AssembledTeam, CapabilityContext, Environment, LazyStores, LoadedConfig, Toolset,
+    assemble_team, capability_tools,
 };
 use lango_domain::Tool;
 use lango_domain::event::SessionId;
@@ -187,16 +188,14 @@ impl CommandContext {
         }
     }
 
-    /// Returns the built-in tools and the knowledge tools.
+    /// Returns the tools of all capabilities.
     fn toolset_tools(&self, toolset: &Toolset) -> Result<Vec<Tool>, CliError> {
-        let mut tools = toolset.tools();
-        tools.extend(knowledge_tools(
+        Ok(capability_tools(&CapabilityContext::new(
             &self.loaded,
             &self.environment,
             toolset,
             &self.stores,
-        )?);
-        Ok(tools)
+        ))?)
     }
 
     fn toolset(&self) -> Result<Toolset, CliError> {

@@ -1,6 +1,6 @@
 //! The trust of the output of every built-in tool, and the tools that send data out.
 
-use lango_app::{LazyStores, Toolset, knowledge_tools};
+use lango_app::{CapabilityContext, LazyStores, Toolset, capability_tools};
 use lango_domain::{Tool, Trust};
 
 use crate::setup::Machine;
@@ -55,8 +55,8 @@ fn tools(set: &[&str]) -> Vec<Tool> {
     let loaded = machine.load(set).unwrap();
     let toolset = Toolset::new(&loaded, &machine.environment).unwrap();
     let store = LazyStores::new(&loaded, &machine.environment);
-    let mut tools = toolset.tools();
-    tools.extend(knowledge_tools(&loaded, &machine.environment, &toolset, &store).unwrap());
+    let context = CapabilityContext::new(&loaded, &machine.environment, &toolset, &store);
+    let tools = capability_tools(&context).unwrap();
     tools
 }
 

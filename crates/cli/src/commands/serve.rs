@@ -5,9 +5,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lango_app::{
-    Environment, GatewayServer, LoadedConfig, ToolFactory, apply_retention, knowledge_tools,
-};
+use lango_app::{Environment, GatewayServer, LoadedConfig, apply_retention};
 use lango_domain::Stores;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -26,12 +24,7 @@ pub fn run(
     format: OutputFormat,
 ) -> Result<ExitCode, CliError> {
     let context = CommandContext::load_with(global, setting_overrides(args))?;
-    let server = lango_app::build_server(
-        &context.loaded,
-        &context.environment,
-        &context.stores,
-        make_tools(&context)?,
-    )?;
+    let server = lango_app::build_server(&context.loaded, &context.environment, &context.stores)?;
     warn(&server.warnings, format);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -42,19 +35,6 @@ pub fn run(
     // Do not wait for tasks that hang in disk access or in a tool.
     runtime.shutdown_timeout(Duration::from_secs(1));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Returns a factory for the tools. All teams share one toolset, so that commands keep running when
-/// the team is rebuilt.
-fn make_tools(context: &CommandContext) -> Result<ToolFactory, CliError> {
-    let toolset = context.toolset()?;
-    let (loaded, environment) = (context.loaded.clone(), context.environment.clone());
-    let stores = context.stores.clone();
-    Ok(Box::new(move || {
-        let mut tools = toolset.tools();
-        tools.extend(knowledge_tools(&loaded, &environment, &toolset, &stores)?);
-        Ok(tools)
-    }))
 }
 
 fn setting_overrides(args: &ServeArgs) -> Vec<String> {
