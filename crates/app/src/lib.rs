@@ -22,6 +22,14 @@ mod store;
 mod team;
 mod toolset;
 
+/// The crates of the capabilities, for commands that work on them directly.
+pub mod capability {
+    pub use lango_documents as documents;
+    pub use lango_graph as graph;
+    pub use lango_memory as memory;
+    pub use lango_tools as tools;
+}
+
 pub use assistant::{
     Assistant, AssistantOptions, StartError, check_models, known_secrets, new_session,
     selected_models,
@@ -43,3 +51,18 @@ pub use settings::Settings;
 pub use store::{apply_retention, delete_session_files, open_stores_in, restore_store, store_file};
 pub use team::{AssembledTeam, assemble_team, assemble_team_with};
 pub use toolset::{Toolset, confinement, undo_storage, workspace_folder};
+
+pub use lango_engine::{LegacyMessage, TurnStream, replay_author};
+pub use lango_gateway::RouteResponse;
+pub use lango_models::{SelectedModel, SelectionError, offline};
+pub use lango_net::{
+    ContentKind, FetchLimits, FetchedPage, GuardedClient, parse_url, policy_for_user_url,
+};
+pub use lango_remote::{
+    CardReport, InterfaceReport, RemoteAgentSettings, RemoteAvailability, RemoteStatus, RemoteTeam,
+    check_card,
+};
+pub use lango_team::{
+    CapabilityMap, RoleToolSet, ToolClaims, capability_description, partition_tools,
+    sample_tool_names,
+};

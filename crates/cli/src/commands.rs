@@ -25,13 +25,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::CommandFactory;
+use lango_app::sample_tool_names;
 use lango_app::{
     AssembledTeam, CapabilityContext, Environment, LazyStores, LoadedConfig, Toolset,
     assemble_team, capability_tools,
 };
 use lango_domain::Tool;
 use lango_domain::event::SessionId;
-use lango_team::sample_tool_names;
 use serde_json::json;
 
 use crate::args::{Args, Command, EvalCommand, GlobalArgs, ToolNames};

@@ -20,7 +20,7 @@ use output::{CliError, OutputFormat};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    if let Some(exit_code) = lango_tools::sandbox::run_if_sandbox_process() {
+    if let Some(exit_code) = lango_app::capability::tools::sandbox::run_if_sandbox_process() {
         return exit_code;
     }
     let raw: Vec<OsString> = std::env::args_os().collect();

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
+use lango_app::SelectionError;
 use lango_app::{ConfigError, StartError};
 use lango_domain::StoreError;
-use lango_models::SelectionError;
 use serde_json::{Value, json};
 
 /// The output format of a command.
@@ -165,7 +165,7 @@ impl From<ConfigError> for CliError {
 impl From<SelectionError> for CliError {
     fn from(error: SelectionError) -> Self {
         let hint = match &error {
-            SelectionError::NoProvider(_) => lango_models::offline::CONNECT_HINT,
+            SelectionError::NoProvider(_) => lango_app::offline::CONNECT_HINT,
             SelectionError::UnknownProvider { .. } => {
                 "`lango config show` prints the configured providers"
             }

@@ -56,8 +56,7 @@ fn tools(set: &[&str]) -> Vec<Tool> {
     let toolset = Toolset::new(&loaded, &machine.environment).unwrap();
     let store = LazyStores::new(&loaded, &machine.environment);
     let context = CapabilityContext::new(&loaded, &machine.environment, &toolset, &store);
-    let tools = capability_tools(&context).unwrap();
-    tools
+    capability_tools(&context).unwrap()
 }
 
 /// B101: every tool, including new ones, is listed here.

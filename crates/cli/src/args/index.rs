@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use lango_documents::rag_index::{DEFAULT_COLLECTION, parse_collection_name};
+use lango_app::capability::documents::rag_index::{DEFAULT_COLLECTION, parse_collection_name};
 
 #[derive(Subcommand)]
 pub enum IndexCommand {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use lango_remote::{CardReport, InterfaceReport, RemoteAgentSettings, check_card};
+use lango_app::{CardReport, InterfaceReport, RemoteAgentSettings, check_card};
 use serde_json::json;
 
 use super::{CommandContext, runtime};

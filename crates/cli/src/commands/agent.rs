@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use lango_app::{AssembledTeam, ConfigError};
+use lango_app::{CapabilityMap, RoleToolSet, ToolClaims, capability_description, partition_tools};
+use lango_app::{RemoteAvailability, RemoteStatus};
 use lango_domain::{Agent, AgentLocation, AgentTree, SkippedAgent, TeamMode, Tool};
-use lango_remote::{RemoteAvailability, RemoteStatus};
-use lango_team::{CapabilityMap, RoleToolSet, ToolClaims, capability_description, partition_tools};
 use lango_text::token_estimate;
 use serde_json::{Map, Value, json};
 

@@ -4,13 +4,13 @@ use std::io::Read as _;
 use std::process::ExitCode;
 
 use futures::StreamExt;
+use lango_app::TurnStream;
 use lango_app::{
     Assistant, AssistantOptions, Recorder, Recording, Replayer, Strictness, UserRequest,
     known_secrets,
 };
 use lango_domain::Tool;
 use lango_domain::event::{Principal, SessionId, Update};
-use lango_engine::TurnStream;
 
 use super::{CommandContext, parse_session, runtime};
 use crate::approver::approver;

@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
+use lango_app::RemoteTeam;
 use lango_app::{
     Assistant, AssistantOptions, Recording, Toolset, UserRequest, connect_remote_agents,
     new_session, refresh_in_background,
@@ -10,7 +11,6 @@ use lango_app::{
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::{HistoryWindow, SessionKeyRef};
 use lango_domain::usage::UsageSummary;
-use lango_remote::RemoteTeam;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 

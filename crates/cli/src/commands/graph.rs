@@ -4,12 +4,12 @@ mod edit;
 mod import_export;
 mod query;
 
+use lango_app::capability::graph::{
+    AsOf, DateError, Direction, Graph, GraphError, GraphSnapshot, Traversal, UnknownName, diagram,
+};
 use lango_app::open_graph;
 use lango_domain::event::Principal;
 use lango_domain::graph::{FactSource, FactSourceFilter};
-use lango_graph::{
-    AsOf, DateError, Direction, Graph, GraphError, GraphSnapshot, Traversal, UnknownName, diagram,
-};
 use lango_text::sanitize::one_line;
 use serde_json::json;
 

@@ -8,11 +8,11 @@ mod web_page;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use lango_app::{open_document_index, user_ingest_source};
-use lango_documents::document_index::{
+use lango_app::capability::documents::document_index::{
     DocumentIndex, DocumentIndexError, IngestReport, is_missing, path_from_text,
 };
-use lango_documents::rag_index::{DEFAULT_COLLECTION, ingest_report_json};
+use lango_app::capability::documents::rag_index::{DEFAULT_COLLECTION, ingest_report_json};
+use lango_app::{open_document_index, user_ingest_source};
 use lango_domain::documents::{DocumentFilter, DocumentSource};
 use lango_domain::event::Principal;
 use lango_text::sanitize::one_line;

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use lango_app::capability::memory::inquiries::inquiry_line;
 use lango_domain::Stores;
 use lango_domain::event::Principal;
 use lango_domain::inquiries::InquiryStatus;
-use lango_memory::inquiries::inquiry_line;
 use lango_text::sanitize::strip_control_chars;
 use serde_json::json;
 

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use lango_app::capability::memory::forget::{ForgetSelection, LearnedItem, LearnedItemId};
+use lango_app::capability::memory::knowledge_base::{entry_line, normalize_key};
 use lango_domain::Stores;
 use lango_domain::event::Principal;
 use lango_domain::knowledge::{KnowledgeCategory, KnowledgeEntry, Learning};
-use lango_memory::forget::{ForgetSelection, LearnedItem, LearnedItemId};
-use lango_memory::knowledge_base::{entry_line, normalize_key};
 use lango_text::sanitize::{one_line, strip_control_chars};
 use lango_text::suggest;
 use serde_json::{Value, json};

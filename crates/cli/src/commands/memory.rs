@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::sync::Arc;
 
+use lango_app::capability::memory::forget::{ForgetSelection, LearnedItem};
+use lango_app::capability::memory::observational_memory::{
+    MemoryEvidence, ObservationalMemory, Observer, memory_json, memory_line,
+};
 use lango_app::open_memory;
 use lango_domain::event::{Event, EventBody, Principal, SessionId};
 use lango_domain::memory::{self, Memory, MemoryId, MemoryOrigin, MemoryQuery};
-use lango_memory::forget::{ForgetSelection, LearnedItem};
-use lango_memory::observational_memory::{
-    MemoryEvidence, ObservationalMemory, Observer, memory_json, memory_line,
-};
 use lango_text::sanitize::{one_line, strip_control_chars};
 use serde_json::{Value, json};
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::StreamExt;
+use lango_app::SelectedModel;
+use lango_app::offline::{CONNECT_HINT, OFFLINE_DESCRIPTION};
 use lango_app::selected_models;
 use lango_domain::TeamMode;
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
-use lango_models::SelectedModel;
-use lango_models::offline::{CONNECT_HINT, OFFLINE_DESCRIPTION};
 use serde_json::{Value, json};
 
 use super::{CommandContext, runtime};

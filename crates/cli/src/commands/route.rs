@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use lango_app::AssembledTeam;
-use lango_gateway::RouteResponse;
-use lango_models::offline::{OfflineRouter, Routing, RoutingDecision};
+use lango_app::RouteResponse;
+use lango_app::offline::{OfflineRouter, Routing, RoutingDecision};
 
 use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 

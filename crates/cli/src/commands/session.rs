@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use lango_app::delete_session_files;
+use lango_app::{LegacyMessage, replay_author};
 use lango_domain::Label;
 use lango_domain::Stores;
 use lango_domain::event::{Branch, EVENT_VERSION, Event, EventBody, Principal, SessionId, TurnId};
 use lango_domain::session::{HistoryWindow, SessionKeyRef};
 use lango_domain::session_catalog::SessionInfo;
-use lango_engine::{LegacyMessage, replay_author};
 use lango_text::sanitize::{one_line, strip_control_chars};
 use serde_json::{Value, json};
 

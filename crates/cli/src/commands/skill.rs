@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::path::Path;
 
-use lango_text::sanitize::{one_line, strip_control_chars};
-use lango_tools::skills::{
+use lango_app::capability::tools::skills::{
     Finding, FindingLevel, Skill, SkillCatalog, SkillOrigin, check, install_from, read_skill,
 };
+use lango_text::sanitize::{one_line, strip_control_chars};
 use serde_json::{Value, json};
 
 use super::CommandContext;

@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 
 use jiff::{Timestamp, ToSpan};
+use lango_app::capability::tools::files::{
+    TrashEntry, TrashError, TrashedKind, UndoError, UndoReport,
+};
 use lango_app::{undo_storage, workspace_folder};
 use lango_text::sanitize::{one_line, strip_control_chars};
-use lango_tools::files::{TrashEntry, TrashError, TrashedKind, UndoError, UndoReport};
 use serde_json::{Value, json};
 
 use super::CommandContext;

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 
 use lango_app::LoadedConfig;
+use lango_app::capability::tools::skills::{Skill, SkillCatalog, SkillOrigin, check, list_files};
 use lango_app::config::{PreviewFile, TrustPreview, TrustRequest};
 use lango_text::sanitize::{escape_hidden_chars, one_line};
-use lango_tools::skills::{Skill, SkillCatalog, SkillOrigin, check, list_files};
 use serde_json::{Value, json};
 
 use crate::args::GlobalArgs;

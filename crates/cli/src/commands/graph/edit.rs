@@ -1,8 +1,8 @@
 //! Adds and retires single facts.
 
+use lango_app::capability::graph::{AsOf, FactPattern, FactRetirement, Graph, Moment, NewFact};
 use lango_domain::event::Principal;
 use lango_domain::graph::FactSource;
-use lango_graph::{AsOf, FactPattern, FactRetirement, Graph, Moment, NewFact};
 use lango_text::sanitize::one_line;
 use serde_json::{Map, Value, json};
 

@@ -4,10 +4,12 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use lango_app::capability::graph::import_export::{
+    self, FactFileFormat, ImportProgress, ImportReport,
+};
+use lango_app::capability::graph::{AsOf, FactHits, FactPattern, Graph, facts_json};
 use lango_domain::event::Principal;
 use lango_domain::graph::FactSource;
-use lango_graph::import_export::{self, FactFileFormat, ImportProgress, ImportReport};
-use lango_graph::{AsOf, FactHits, FactPattern, Graph, facts_json};
 use lango_text::sanitize::one_line;
 use serde_json::json;
 

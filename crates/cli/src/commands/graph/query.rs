@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lango_graph::{
+use lango_app::capability::graph::{
     AsOf, Direction, FactHits, FactPattern, Graph, GraphSnapshot, Traversal, TraversalResult,
     facts_json,
 };

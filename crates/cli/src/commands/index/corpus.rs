@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use lango_app::capability::documents::document_index::{DocumentIndex, IngestReport, chunk_text};
+use lango_app::capability::documents::evaluation::{Judgments, MetricsSum, RetrievalMetrics};
+use lango_app::capability::documents::parse::{self, BeirDocument, BeirError};
 use lango_app::open_document_index;
-use lango_documents::document_index::{DocumentIndex, IngestReport, chunk_text};
-use lango_documents::evaluation::{Judgments, MetricsSum, RetrievalMetrics};
-use lango_documents::parse::{self, BeirDocument, BeirError};
 use lango_domain::documents::SearchScope;
 use lango_domain::documents::{DocumentFilter, NewDocument};
 use lango_domain::event::Principal;

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write as _};
 
-use lango_documents::document_index::IngestProgress;
+use lango_app::capability::documents::document_index::IngestProgress;
 
 const WIDTH: usize = 30;
 

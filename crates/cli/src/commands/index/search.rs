@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use lango_documents::document_index::DocumentIndex;
-use lango_documents::passage_json;
+use lango_app::capability::documents::document_index::DocumentIndex;
+use lango_app::capability::documents::passage_json;
 use lango_domain::documents::SpanUnit;
 use lango_domain::documents::{Passage, SearchScope};
 use lango_domain::event::Principal;

@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use lango_documents::document_index::{DocumentIndex, IngestReport, chunk_document};
-use lango_documents::parse::{self, ParsedDocument};
+use lango_app::capability::documents::document_index::{
+    DocumentIndex, IngestReport, chunk_document,
+};
+use lango_app::capability::documents::parse::{self, ParsedDocument};
+use lango_app::{ContentKind, FetchLimits, FetchedPage, GuardedClient, policy_for_user_url};
 use lango_domain::documents::NewDocument;
 use lango_domain::event::Principal;
-use lango_net::{ContentKind, FetchLimits, FetchedPage, GuardedClient, policy_for_user_url};
 
 use super::index_error;
 use crate::output::CliError;
@@ -17,7 +19,7 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Returns the normalized URL without its fragment.
 pub fn normalize_url(url: &str) -> String {
-    let Ok(mut parsed) = lango_net::parse_url(url) else {
+    let Ok(mut parsed) = lango_app::parse_url(url) else {
         return url.to_owned();
     };
     parsed.set_fragment(None);
