@@ -17,6 +17,8 @@ mod knowledge;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]
+mod older_store;
+#[cfg(test)]
 mod operator;
 #[cfg(test)]
 mod remote;
