@@ -25,13 +25,10 @@ mod worker;
 
 use std::sync::Arc;
 
-use axum::Router;
-use axum::routing::{any, get, post};
 use lango_domain::access_tokens::TokenScope::Chat;
 use lango_net::AddressPolicy;
 
-use crate::gateway::Gateway;
-use crate::router::with_scope;
+use crate::route::{Route, RouteAccess, RouteDescription, RouteEndpoint, any, get, post};
 
 pub use settings::{A2aSettings, CardAudience};
 pub use team_worker::TeamWorker;
@@ -87,32 +84,31 @@ const CARD_PATHS: [&str; 4] = [
     "/a2a/.well-known/agent.json",
 ];
 
-/// Returns the routes that need no token.
-pub(crate) fn public_routes(settings: &A2aSettings) -> Router<Gateway> {
-    match settings.is_enabled && settings.card == CardAudience::Everyone {
-        true => card_routes(),
-        false => Router::new(),
-    }
-}
-
-/// Returns the routes that need a token.
-pub(crate) fn authenticated_routes(settings: &A2aSettings) -> Router<Gateway> {
+/// Returns the records of the enabled routes.
+pub(crate) fn routes(settings: &A2aSettings) -> Vec<Route> {
     if !settings.is_enabled {
-        return Router::new();
+        return Vec::new();
     }
-    let tasks = Router::new()
-        .route("/a2a", post(http::rpc))
-        .route("/a2a/", post(http::rpc))
-        .route("/a2a/{*path}", any(http::rest));
-    let tasks = with_scope(&[Chat], tasks);
-    match settings.card {
-        CardAudience::Everyone => tasks,
-        CardAudience::Callers => tasks.merge(card_routes()),
-    }
+    let card_access = match settings.card {
+        CardAudience::Everyone => RouteAccess::Public,
+        CardAudience::Callers => RouteAccess::AnyToken,
+    };
+    let tasks = RouteAccess::Scopes(&[Chat]);
+    let mut all: Vec<Route> = CARD_PATHS
+        .into_iter()
+        .map(|path| route(path, card_access, get(card::public_card)))
+        .collect();
+    all.push(route("/a2a", tasks, post(http::rpc)));
+    all.push(route("/a2a/", tasks, post(http::rpc)));
+    all.push(route("/a2a/{*path}", tasks, any(http::rest)));
+    all
 }
 
-fn card_routes() -> Router<Gateway> {
-    CARD_PATHS.into_iter().fold(Router::new(), |routes, path| {
-        routes.route(path, get(card::public_card))
-    })
+fn route(path: &'static str, access: RouteAccess, endpoint: RouteEndpoint) -> Route {
+    Route {
+        endpoint,
+        path,
+        access,
+        description: RouteDescription::Omitted("the A2A specification describes its endpoints"),
+    }
 }

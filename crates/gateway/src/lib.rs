@@ -1,8 +1,9 @@
 //! The HTTP gateway: serves the team over Lango's own API, an OpenAI-compatible API and A2A.
 //!
 //! A request passes through [`cors`] (Host and Origin), [`auth`] (bearer token to [`Caller`], then
-//! scopes) and [`rate_limit`] before it reaches its route in [`api`], [`openai`] or [`a2a`]. Every
-//! turn is started by [`turns`] and runs through the same [`lango_engine::Runner`] as on the
+//! scopes) and [`rate_limit`] before it reaches its route in [`api`], [`openai`], [`a2a`] or
+//! [`status`]. [`router`] and [`openapi`] are both built from the records of the routes ([`route`]).
+//! Every turn is started by [`turns`] and runs through the same [`lango_engine::Runner`] as on the
 //! command line.
 
 mod a2a;
@@ -18,10 +19,12 @@ mod metrics;
 mod openai;
 mod openapi;
 mod rate_limit;
+mod route;
 mod router;
 mod server;
 mod settings;
 mod sse;
+mod status;
 mod stream_limit;
 mod subscribers;
 mod turns;

@@ -5,14 +5,13 @@ pub(crate) mod completion;
 pub(crate) mod session_match;
 mod stream_merge;
 
+use axum::Json;
 use axum::extract::State;
 use axum::response::sse::Event as Frame;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use futures::StreamExt;
 use futures::stream::{self, Stream};
-use lango_domain::access_tokens::TokenScope;
+use lango_domain::access_tokens::TokenScope::Chat;
 use lango_domain::event::Update;
 use lango_domain::session::SessionKey;
 use schemars::JsonSchema;
@@ -24,23 +23,60 @@ use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::extract::{JsonBody, PathName};
 use crate::gateway::Gateway;
-use crate::router::with_scope;
+use crate::openapi::schemas::ChatFrame;
+use crate::route::{
+    Operation, RequestInput, ResponseOutput, Route, RouteAccess, RouteDescription, get, post,
+    schema_of,
+};
 use crate::sse;
 use crate::turns::{OnDisconnect, TurnHandle, TurnInput, TurnSpec};
 use chat::{ChatBody, ChatRequest, ResponseMode};
-use completion::{Completion, TurnAccumulator};
+use completion::{Completion, CompletionBody, TurnAccumulator};
 
 /// The data of the last event of a stream, which is not JSON.
 pub(crate) const DONE_MARKER: &str = "[DONE]";
 /// The model name of the whole team.
 pub(crate) const TEAM_MODEL: &str = "lango";
 
-pub(crate) fn routes() -> Router<Gateway> {
-    let routes = Router::new()
-        .route("/v1/models", get(list_models))
-        .route("/v1/models/{model}", get(get_model))
-        .route("/v1/chat/completions", post(create_completion));
-    with_scope(&[TokenScope::Chat], routes)
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route {
+            endpoint: get(list_models),
+            path: "/v1/models",
+            access: RouteAccess::Scopes(&[Chat]),
+            description: RouteDescription::OpenApi(Operation {
+                summary: "Lists the models: the team and each of its agents.",
+                input: RequestInput::Nothing,
+                output: ResponseOutput::Json(schema_of::<ModelList>),
+                failure_statuses: &[],
+            }),
+        },
+        Route {
+            endpoint: get(get_model),
+            path: "/v1/models/{model}",
+            access: RouteAccess::Scopes(&[Chat]),
+            description: RouteDescription::OpenApi(Operation {
+                summary: "Returns a model.",
+                input: RequestInput::Nothing,
+                output: ResponseOutput::Json(schema_of::<ModelItem>),
+                failure_statuses: &[404],
+            }),
+        },
+        Route {
+            endpoint: post(create_completion),
+            path: "/v1/chat/completions",
+            access: RouteAccess::Scopes(&[Chat]),
+            description: RouteDescription::OpenApi(Operation {
+                summary: "Answers a conversation, as one response or as a stream.",
+                input: RequestInput::Body(schema_of::<ChatBody>),
+                output: ResponseOutput::JsonOrEvents(
+                    schema_of::<CompletionBody>,
+                    schema_of::<ChatFrame>,
+                ),
+                failure_statuses: &[404, 422, 502, 503],
+            }),
+        },
+    ]
 }
 
 /// The list of models.

@@ -1,62 +1,26 @@
-//! The OpenAPI 3.1 document, generated from the API types and committed as `docs/openapi.json`.
+//! The OpenAPI 3.1 document, generated from the records of the routes and committed as
+//! `docs/openapi.json`.
 //!
 //! The document is exact: input that it allows is accepted, other input is rejected with 400, and
 //! only the listed statuses are returned. Two rules are stated in descriptions only: the last
 //! message of a chat must be from the user, and `pattern` needs a question that offers one.
 
-mod operations;
-mod schemas;
+pub(crate) mod schemas;
 
 use std::collections::BTreeSet;
 
-use lango_domain::access_tokens::TokenScope;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-pub(crate) use schemas::EventSchema;
-
+use crate::a2a::A2aSettings;
 use crate::error::ErrorBody;
 use crate::extract::SessionName;
 use crate::openai::DONE_MARKER;
-use operations::operations;
-
-/// One operation of the API.
-struct Operation {
-    method: &'static str,
-    path: &'static str,
-    summary: &'static str,
-    /// The operation needs a token with one of these scopes; no token if empty.
-    scopes: &'static [TokenScope],
-    input: RequestInput,
-    output: ResponseOutput,
-    /// The name and description of an optional request header.
-    header: Option<(&'static str, &'static str)>,
-    /// Error statuses in addition to those of every operation of this kind.
-    failure_statuses: &'static [u16],
-}
-
-type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
-
-enum RequestInput {
-    Nothing,
-    Body(SchemaFn),
-    Query(SchemaFn),
-}
-
-enum ResponseOutput {
-    Json(SchemaFn),
-    /// Server-sent events with this schema for their data.
-    Events(SchemaFn),
-    /// JSON or server-sent events, depending on the request.
-    JsonOrEvents(SchemaFn, SchemaFn),
-    Text,
-    Nothing,
-}
-
-fn subschema_for<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
-    generator.subschema_for::<T>()
-}
+use crate::route::{
+    Operation, RequestInput, ResponseOutput, Route, RouteAccess, RouteDescription, all_routes,
+    schema_of,
+};
 
 /// Separate generators for requests and responses: a field that is optional in a request can be
 /// required in a response.
@@ -86,11 +50,14 @@ impl SchemaGenerators {
 /// Returns the OpenAPI document.
 pub fn document() -> Value {
     let mut generators = SchemaGenerators::new();
-    let error = subschema_for::<ErrorBody>(&mut generators.responses);
+    let error = schema_of::<ErrorBody>(&mut generators.responses);
     let mut paths = Map::new();
-    for operation in operations() {
-        let described = operation.describe(&mut generators);
-        paths.entry(operation.path).or_insert_with(|| json!({}))[operation.method] = described;
+    // The settings select routes of A2A only, which are not described.
+    for route in all_routes(&A2aSettings::default()) {
+        if let RouteDescription::OpenApi(operation) = &route.description {
+            let described = describe(&route, operation, &mut generators);
+            paths.entry(route.path).or_insert_with(|| json!({}))[route.endpoint.method] = described;
+        }
     }
     json!({
         "openapi": "3.1.0",
@@ -110,104 +77,102 @@ pub fn document() -> Value {
     })
 }
 
-impl Operation {
-    fn describe(&self, generators: &mut SchemaGenerators) -> Value {
-        let (status, success) = self.success(&mut generators.responses);
-        let mut responses = Map::new();
-        responses.insert(status.to_owned(), success);
-        responses.extend(
-            self.failures()
-                .into_iter()
-                .map(|status| (status.to_string(), failure_response(status))),
-        );
-        let mut described = json!({ "summary": self.summary, "responses": responses });
-        let parameters = self.parameters();
-        if !parameters.is_empty() {
-            described["parameters"] = parameters.into();
-        }
-        if let RequestInput::Body(body) = &self.input {
-            let content =
-                json!({ "application/json": { "schema": body(&mut generators.requests) } });
-            described["requestBody"] = json!({ "required": true, "content": content });
-        }
-        if !self.scopes.is_empty() {
-            let scopes: Vec<&str> = self.scopes.iter().map(|scope| scope.as_str()).collect();
-            described["security"] = json!([{ "token": [] }]);
-            described["x-scopes"] = json!(scopes);
-        }
-        described
+fn describe(route: &Route, operation: &Operation, generators: &mut SchemaGenerators) -> Value {
+    let (status, success) = success(&operation.output, &mut generators.responses);
+    let mut responses = Map::new();
+    responses.insert(status.to_owned(), success);
+    responses.extend(
+        failures(route, operation)
+            .into_iter()
+            .map(|status| (status.to_string(), failure_response(status))),
+    );
+    let mut described = json!({ "summary": operation.summary, "responses": responses });
+    let parameters = parameters(route.path, &operation.input);
+    if !parameters.is_empty() {
+        described["parameters"] = parameters.into();
     }
+    if let Some(body) = operation.input.body() {
+        let content = json!({ "application/json": { "schema": body(&mut generators.requests) } });
+        described["requestBody"] = json!({ "required": true, "content": content });
+    }
+    if route.access != RouteAccess::Public {
+        described["security"] = json!([{ "token": [] }]);
+    }
+    if let RouteAccess::Scopes(scopes) = route.access {
+        let scopes: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+        described["x-scopes"] = json!(scopes);
+    }
+    described
+}
 
-    fn success(&self, generator: &mut SchemaGenerator) -> (&'static str, Value) {
-        let content = match &self.output {
-            ResponseOutput::Nothing => {
-                return ("204", json!({ "description": "The request succeeded." }));
-            }
-            ResponseOutput::Json(body) => {
-                json!({ "application/json": { "schema": body(generator) } })
-            }
-            ResponseOutput::Events(value) => {
-                json!({ "text/event-stream": { "schema": sse_event_schema(json_text(&value(generator))) } })
-            }
-            ResponseOutput::JsonOrEvents(body, value) => json!({
-                "application/json": { "schema": body(generator) },
-                "text/event-stream": { "schema": sse_event_schema(json!({
-                    "anyOf": [json_text(&value(generator)), { "const": DONE_MARKER }],
-                })) },
-            }),
-            ResponseOutput::Text => json!({ "text/plain": { "schema": { "type": "string" } } }),
+fn success(output: &ResponseOutput, generator: &mut SchemaGenerator) -> (&'static str, Value) {
+    let content = match output {
+        ResponseOutput::Nothing => {
+            return ("204", json!({ "description": "The request succeeded." }));
+        }
+        ResponseOutput::Json(body) => {
+            json!({ "application/json": { "schema": body(generator) } })
+        }
+        ResponseOutput::Events(value) => {
+            json!({ "text/event-stream": { "schema": sse_event_schema(json_text(&value(generator))) } })
+        }
+        ResponseOutput::JsonOrEvents(body, value) => json!({
+            "application/json": { "schema": body(generator) },
+            "text/event-stream": { "schema": sse_event_schema(json!({
+                "anyOf": [json_text(&value(generator)), { "const": DONE_MARKER }],
+            })) },
+        }),
+        ResponseOutput::Text => json!({ "text/plain": { "schema": { "type": "string" } } }),
+    };
+    (
+        "200",
+        json!({ "description": "The request succeeded.", "content": content }),
+    )
+}
+
+/// Returns all error statuses, including those of the middleware.
+fn failures(route: &Route, operation: &Operation) -> BTreeSet<u16> {
+    let mut all = BTreeSet::from([403, 421, 431]);
+    if route.access != RouteAccess::Public {
+        all.extend([401, 429, 500]);
+    }
+    if route.path.contains('{') || operation.input.query().is_some() {
+        all.insert(400);
+    }
+    if operation.input.body().is_some() {
+        all.extend([400, 408, 413, 415]);
+    }
+    all.extend(operation.failure_statuses);
+    all
+}
+
+/// Returns the path parameters, the query parameters and the header.
+fn parameters(path: &str, input: &RequestInput) -> Vec<Value> {
+    let mut inline = SchemaSettings::draft2020_12();
+    inline.inline_subschemas = true;
+    let mut inline = inline.into_generator();
+    let mut parameters = Vec::new();
+    for name in path
+        .split('/')
+        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+    {
+        let schema = match name {
+            "session" => SessionName::json_schema(&mut inline).to_value(),
+            _ => json!({ "type": "string", "minLength": 1 }),
         };
-        (
-            "200",
-            json!({ "description": "The request succeeded.", "content": content }),
-        )
+        parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
     }
-
-    /// Returns all error statuses, including those of the middleware.
-    fn failures(&self) -> BTreeSet<u16> {
-        let mut all = BTreeSet::from([403, 421, 431]);
-        if !self.scopes.is_empty() {
-            all.extend([401, 429, 500]);
-        }
-        if self.path.contains('{') || matches!(self.input, RequestInput::Query(_)) {
-            all.insert(400);
-        }
-        if matches!(self.input, RequestInput::Body(_)) {
-            all.extend([400, 408, 413, 415]);
-        }
-        all.extend(self.failure_statuses);
-        all
+    if let Some(query) = input.query() {
+        let fields = query(&mut inline).to_value();
+        let fields = fields["properties"].as_object().into_iter().flatten();
+        parameters.extend(fields.map(|(name, schema)| query_parameter(name, schema.clone())));
     }
-
-    /// Returns the path parameters, the query parameters and the header.
-    fn parameters(&self) -> Vec<Value> {
-        let mut inline = SchemaSettings::draft2020_12();
-        inline.inline_subschemas = true;
-        let mut inline = inline.into_generator();
-        let mut parameters = Vec::new();
-        for name in self
-            .path
-            .split('/')
-            .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
-        {
-            let schema = match name {
-                "session" => SessionName::json_schema(&mut inline).to_value(),
-                _ => json!({ "type": "string", "minLength": 1 }),
-            };
-            parameters
-                .push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
-        }
-        if let RequestInput::Query(query) = &self.input {
-            let fields = query(&mut inline).to_value();
-            let fields = fields["properties"].as_object().into_iter().flatten();
-            parameters.extend(fields.map(|(name, schema)| query_parameter(name, schema.clone())));
-        }
-        parameters.extend(self.header.map(|(name, description)| {
-            let schema = json!({ "type": "string" });
-            json!({ "name": name, "in": "header", "required": false, "description": description, "schema": schema })
-        }));
-        parameters
-    }
+    parameters.extend(input.header().map(|header| {
+        let (name, description) = (header.name, header.description);
+        let schema = json!({ "type": "string" });
+        json!({ "name": name, "in": "header", "required": false, "description": description, "schema": schema })
+    }));
+    parameters
 }
 
 /// Returns the schema of a server-sent event and its fields.
@@ -271,12 +236,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_have_summaries_and_references_resolve() {
+    fn described_routes_have_their_summary_and_references_resolve() {
         let document = document();
         let text = document.to_string();
-        for operation in operations() {
-            let described = &document["paths"][operation.path][operation.method];
-            assert_eq!(described["summary"], operation.summary);
+        for route in all_routes(&A2aSettings::default()) {
+            if let RouteDescription::OpenApi(operation) = &route.description {
+                let described = &document["paths"][route.path][route.endpoint.method];
+                assert_eq!(described["summary"], operation.summary);
+            }
         }
         for reference in text.split("\"$ref\":\"#").skip(1) {
             let pointer = reference.split('"').next().unwrap();

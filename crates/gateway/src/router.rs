@@ -1,37 +1,25 @@
 //! The router: all routes and their middleware.
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::middleware::{from_fn_with_state, map_response};
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use lango_domain::access_tokens::TokenScope;
-use serde_json::json;
+use axum::response::Response;
 
 use crate::error::ApiError;
 use crate::gateway::Gateway;
-use crate::{a2a, api, auth, cors, metrics, openai};
+use crate::route::all_routes;
+use crate::{cors, metrics};
 
 impl Gateway {
-    /// Returns the router with all routes and middleware. Routes merged into `protected` require a
-    /// token; routes merged into `public` do not. The host and origin checks apply to all of them.
+    /// Returns the router with all routes and middleware. The host and origin checks apply to all
+    /// routes, public ones included.
+    ///
+    /// Invariant: every route comes from a record, so none lacks its access or its description.
     pub fn router(&self) -> Router {
-        let protected = Router::new()
-            .merge(api::routes())
-            .merge(openai::routes())
-            .merge(a2a::authenticated_routes(&self.settings().a2a))
-            .merge(with_scope(
-                &[TokenScope::Admin],
-                Router::new().route("/metrics", get(prometheus_metrics)),
-            ))
-            .route_layer(from_fn_with_state(self.clone(), auth::authenticate));
-        let public = Router::new()
-            .route("/health", get(health))
-            .route("/ready", get(ready))
-            .merge(a2a::public_routes(&self.settings().a2a));
-        public
-            .merge(protected)
+        all_routes(&self.settings().a2a)
+            .into_iter()
+            .fold(Router::new(), |router, route| route.add_to(router, self))
             .fallback(not_found)
             .method_not_allowed_fallback(method_not_allowed)
             .layer(map_response(add_security_headers))
@@ -39,37 +27,6 @@ impl Gateway {
             .layer(from_fn_with_state(self.clone(), metrics::record_request))
             .with_state(self.clone())
     }
-}
-
-/// Restricts routes to tokens with one of these scopes.
-pub(crate) fn with_scope(
-    scopes: &'static [TokenScope],
-    routes: Router<Gateway>,
-) -> Router<Gateway> {
-    routes.route_layer(from_fn_with_state(scopes, auth::require_scope))
-}
-
-async fn health() -> Response {
-    axum::Json(json!({ "status": "ok" })).into_response()
-}
-
-/// Reports whether the server accepts new turns.
-async fn ready(State(gateway): State<Gateway>) -> Result<Response, ApiError> {
-    if gateway.shutdown_started().is_cancelled() {
-        return Err(ApiError::shutting_down());
-    }
-    Ok(axum::Json(json!({ "status": "ready" })).into_response())
-}
-
-async fn prometheus_metrics(State(gateway): State<Gateway>) -> Response {
-    (
-        [(
-            header::CONTENT_TYPE,
-            "text/plain; version=0.0.4; charset=utf-8",
-        )],
-        metrics::render(&gateway),
-    )
-        .into_response()
 }
 
 async fn not_found(request: Request) -> ApiError {
@@ -105,3 +62,6 @@ async fn add_security_headers(mut response: Response) -> Response {
     }
     response
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,7 +83,7 @@ pub(crate) struct EventRange {
 pub(crate) struct SessionBody {
     pub session: SessionItem,
     /// The events, as printed by `lango ask --json`.
-    #[schemars(with = "Vec<crate::openapi::EventSchema>")]
+    #[schemars(with = "Vec<crate::openapi::schemas::EventSchema>")]
     pub events: Vec<Value>,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct EventSchema {
 #[derive(JsonSchema)]
 #[schemars(rename = "TextDelta")]
 #[expect(dead_code, reason = "used for the schema only")]
-pub(super) struct DeltaSchema {
+pub(crate) struct DeltaSchema {
     #[schemars(extend("const" = "delta"))]
     r#type: String,
     author: String,
@@ -47,7 +47,7 @@ pub(super) struct DeltaSchema {
 #[derive(JsonSchema)]
 #[schemars(rename = "ToolOutputDelta")]
 #[expect(dead_code, reason = "used for the schema only")]
-pub(super) struct PrintedSchema {
+pub(crate) struct PrintedSchema {
     #[schemars(extend("const" = "printed"))]
     r#type: String,
     author: String,
@@ -60,7 +60,7 @@ pub(super) struct PrintedSchema {
 #[derive(JsonSchema)]
 #[schemars(rename = "UnstoredEnd")]
 #[expect(dead_code, reason = "used for the schema only")]
-pub(super) struct UnstoredEndSchema {
+pub(crate) struct UnstoredEndSchema {
     #[schemars(extend("const" = "turn_failed"))]
     r#type: String,
     code: String,
@@ -72,7 +72,7 @@ pub(super) struct UnstoredEndSchema {
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "used for the schema only")]
-pub(super) enum TurnFrame {
+pub(crate) enum TurnFrame {
     Event(EventSchema),
     Delta(DeltaSchema),
     Printed(PrintedSchema),
@@ -83,7 +83,7 @@ pub(super) enum TurnFrame {
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "used for the schema only")]
-pub(super) enum ChatFrame {
+pub(crate) enum ChatFrame {
     Chunk(ChunkBody),
     Failure(ErrorBody),
 }
@@ -91,7 +91,7 @@ pub(super) enum ChatFrame {
 #[derive(JsonSchema)]
 #[schemars(rename = "UsageReport")]
 #[expect(dead_code, reason = "used for the schema only")]
-pub(super) struct UsageReportSchema {
+pub(crate) struct UsageReportSchema {
     #[schemars(flatten)]
     all: UsageTotalsSchema,
     by_agent: Vec<AgentUsageSchema>,
@@ -142,7 +142,7 @@ struct DelegationUsageSchema {
 /// An OpenAPI document.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "used for the schema only")]
-pub(super) struct OpenApiDocument {
+pub(crate) struct OpenApiDocument {
     openapi: String,
     #[schemars(flatten)]
     rest: BTreeMap<String, Value>,
@@ -150,14 +150,14 @@ pub(super) struct OpenApiDocument {
 
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "used for the schema only")]
-pub(super) struct HealthStatus {
+pub(crate) struct HealthStatus {
     #[schemars(extend("const" = "ok"))]
     status: String,
 }
 
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "used for the schema only")]
-pub(super) struct ReadyStatus {
+pub(crate) struct ReadyStatus {
     #[schemars(extend("const" = "ready"))]
     status: String,
 }
