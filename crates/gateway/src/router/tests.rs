@@ -213,6 +213,19 @@ fn routes_are_added_in_one_place() {
     }
 }
 
+/// The record in docs/adding-a-route.md is one of the records.
+#[test]
+fn the_guide_shows_a_record() {
+    let trimmed = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
+    let guide = include_str!("../../../../docs/adding-a-route.md");
+    let example = guide.split("```").nth(1).unwrap();
+    let example = trimmed(example.strip_prefix("rust").unwrap());
+    assert!(
+        trimmed(include_str!("../api.rs")).contains(&example),
+        "{example}"
+    );
+}
+
 /// Returns the source files in a folder, except this one.
 fn source_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
