@@ -1,32 +1,19 @@
-//! The conformance suite for session stores.
+//! The conformance suites of the storage traits. Every store passes the same suites, each run on an
+//! empty store.
+
+pub mod access_tokens;
+pub mod catalog;
+pub mod sessions;
+pub mod tasks;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::future::join_all;
 use jiff::Timestamp;
-use lango_domain::Safety;
 use lango_domain::event::{
-    ApprovalState, Author, Branch, CallId, Decider, Event, EventBody, Grant, NewEvent, Principal,
-    SessionId, TurnId, Usage,
+    Author, Branch, Event, EventBody, NewEvent, Principal, SessionId, TurnId,
 };
-use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
-use lango_domain::{AgentName, Label};
-
-/// Runs the whole suite on an empty store.
-///
-/// # Panics
-/// If the store violates the contract of [`SessionStore`].
-pub async fn check(store: Arc<dyn SessionStore>) {
-    events_load_in_the_order_of_appends(&*store).await;
-    sessions_belong_to_their_principal(&*store).await;
-    any_text_round_trips(&*store).await;
-    numbers_order_events_and_clocks_do_not(&*store).await;
-    the_newest_turns_are_always_loaded(&*store).await;
-    grants_of_a_session_are_found(&*store).await;
-    sessions_can_be_written_in_parallel(&store).await;
-    a_turn_waits_for_the_one_before(&store).await;
-}
+use lango_domain::session::{SessionKey, SessionStore};
+use lango_domain::{AgentName, Label, StoreError};
 
 /// Returns an event of a turn as the engine would append it.
 pub fn new_event(turn: &str, body: EventBody) -> NewEvent {
@@ -58,280 +45,59 @@ pub fn answer(text: &str) -> EventBody {
     }
 }
 
-async fn append(store: &dyn SessionStore, session: &str, events: Vec<NewEvent>) -> Vec<Arc<Event>> {
-    append_as(store, "local", session, events).await
+/// Returns the value, or fails the suite.
+#[track_caller]
+#[expect(clippy::panic, reason = "a suite fails by panicking")]
+fn ok<T>(result: Result<T, StoreError>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => panic!("the store failed: {error}"),
+    }
 }
 
-async fn append_as(
-    store: &dyn SessionStore,
-    principal: &str,
-    session: &str,
+fn seconds(number: i64) -> Timestamp {
+    Timestamp::from_second(number).unwrap_or_default()
+}
+
+fn key(principal: &str, session: &str) -> SessionKey {
+    SessionKey {
+        session: SessionId::new(session),
+        principal: Principal::new(principal),
+    }
+}
+
+/// Appends events at a time.
+async fn append_at(
+    sessions: &dyn SessionStore,
+    key: &SessionKey,
+    at: Timestamp,
     events: Vec<NewEvent>,
 ) -> Vec<Arc<Event>> {
-    let (session, principal) = (SessionId::new(session), Principal::new(principal));
-    let appended = store
-        .append(
-            SessionKeyRef {
-                session: &session,
-                principal: &principal,
-            },
-            events,
-        )
-        .await;
-    appended.unwrap_or_else(|error| unreachable!("append: {error}"))
+    let at_time = |event| NewEvent { at, ..event };
+    let events = events.into_iter().map(at_time).collect();
+    ok(sessions.append(key.as_ref(), events).await)
 }
 
-async fn load(
-    store: &dyn SessionStore,
-    principal: &str,
-    session: &str,
-    window: HistoryWindow,
+/// Appends a complete turn: a request, an answer and the end.
+async fn append_turn(
+    sessions: &dyn SessionStore,
+    key: &SessionKey,
+    turn: &str,
+    request: &str,
 ) -> Vec<Arc<Event>> {
-    let (session, principal) = (SessionId::new(session), Principal::new(principal));
-    let loaded = store
-        .load(
-            SessionKeyRef {
-                session: &session,
-                principal: &principal,
-            },
-            window,
-        )
-        .await;
-    loaded.unwrap_or_else(|error| unreachable!("load: {error}"))
-}
-
-async fn events_load_in_the_order_of_appends(store: &dyn SessionStore) {
-    assert!(
-        load(store, "local", "order", HistoryWindow::Everything)
-            .await
-            .is_empty(),
-        "a new session has no events"
-    );
-    let mut all = append(
-        store,
-        "order",
-        vec![
-            new_event("t1", user_request("tea")),
-            new_event("t1", EventBody::Usage(Usage::default())),
-        ],
+    append_at(
+        sessions,
+        key,
+        Timestamp::UNIX_EPOCH,
+        whole_turn(turn, request),
     )
-    .await;
-    let call = EventBody::ToolCall {
-        id: CallId::new("c1"),
-        tool: "fs_read".into(),
-        args: serde_json::json!({ "a": [1, null] }),
-    };
-    all.extend(
-        append(
-            store,
-            "order",
-            vec![
-                new_event("t1", call),
-                new_event("t1", answer("hot")),
-                new_event("t1", EventBody::TurnDone),
-            ],
-        )
-        .await,
-    );
-    assert_eq!(
-        all.iter().map(|event| event.seq).collect::<Vec<_>>(),
-        [1, 2, 3, 4, 5]
-    );
-    assert_eq!(
-        load(store, "local", "order", HistoryWindow::Everything).await,
-        all
-    );
-    assert!(append(store, "order", Vec::new()).await.is_empty());
+    .await
 }
 
-/// B74
-async fn sessions_belong_to_their_principal(store: &dyn SessionStore) {
-    append_as(
-        store,
-        "alice",
-        "shared-name",
-        vec![new_event("t", user_request("hers"))],
-    )
-    .await;
-    let his = append_as(
-        store,
-        "bob",
-        "shared-name",
-        vec![new_event("t", user_request("his"))],
-    )
-    .await;
-    assert_eq!(
-        his[0].seq, 1,
-        "another principal's session is another session"
-    );
-    assert_eq!(
-        load(store, "bob", "shared-name", HistoryWindow::Everything).await,
-        his
-    );
-    assert!(
-        load(store, "carol", "shared-name", HistoryWindow::Everything)
-            .await
-            .is_empty()
-    );
-}
-
-async fn any_text_round_trips(store: &dyn SessionStore) {
-    let texts = [
-        "",
-        "\0\u{1b}[31m\u{202e}",
-        "안녕 日本語 🙂 ß \u{301}",
-        "a\r\nb\t'\";--",
-        &"ä".repeat(300_000),
-    ];
-    let events = texts
-        .iter()
-        .map(|text| new_event("t", user_request(text)))
-        .collect();
-    append(store, "text 🙂/..\n", events).await;
-    let loaded = load(store, "local", "text 🙂/..\n", HistoryWindow::Everything).await;
-    let bodies: Vec<EventBody> = loaded.iter().map(|event| event.body.clone()).collect();
-    assert_eq!(bodies, texts.map(user_request));
-}
-
-async fn numbers_order_events_and_clocks_do_not(store: &dyn SessionStore) {
-    for (seq, second) in [(1, 1_000), (2, 10), (3, 500)] {
-        let mut event = new_event("t", user_request("x"));
-        event.at = Timestamp::from_second(second).unwrap_or_default();
-        assert_eq!(append(store, "clock", vec![event]).await[0].seq, seq);
-    }
-    let seconds: Vec<i64> = load(store, "local", "clock", HistoryWindow::Everything)
-        .await
-        .iter()
-        .map(|event| event.at.as_second())
-        .collect();
-    assert_eq!(seconds, [1_000, 10, 500]);
-}
-
-async fn the_newest_turns_are_always_loaded(store: &dyn SessionStore) {
-    for turn in ["t1", "t2", "t3"] {
-        append(
-            store,
-            "recent",
-            vec![
-                new_event(turn, user_request("q")),
-                new_event(turn, answer("a")),
-                new_event(turn, EventBody::TurnDone),
-            ],
-        )
-        .await;
-    }
-    for bytes in [0, 50, 1_000_000] {
-        let recent = load(store, "local", "recent", HistoryWindow::Recent { bytes }).await;
-        assert!(
-            matches!(recent[0].body, EventBody::User { .. }),
-            "it starts with a request"
-        );
-        assert!(
-            recent.iter().any(|event| event.seq == 7)
-                && recent.last().is_some_and(|event| event.seq == 9)
-        );
-    }
-    assert_eq!(
-        load(
-            store,
-            "local",
-            "recent",
-            HistoryWindow::Recent { bytes: 1_000_000 }
-        )
-        .await
-        .len(),
-        9
-    );
-}
-
-/// A grant is found however old it is, but only in its own session and for its own tool.
-async fn grants_of_a_session_are_found(store: &dyn SessionStore) {
-    let approval = |tool: &str, state, grant| EventBody::Approval {
-        id: CallId::new("c"),
-        tool: tool.to_owned(),
-        level: Safety::Dangerous,
-        state,
-        shows: String::new(),
-        tainted_by: Vec::new(),
-        by: Some(Decider::User),
-        grant,
-    };
-    let granted = Grant::Pattern("git *".to_owned());
-    let bodies = [
-        approval("exec_shell", ApprovalState::Approved, Some(granted.clone())),
-        approval("exec_shell", ApprovalState::Denied, Some(granted.clone())),
-        approval(
-            "fs_write",
-            ApprovalState::Approved,
-            Some(Grant::SameCall(serde_json::json!({ "a": 1 }))),
-        ),
-        approval("exec_shell", ApprovalState::Approved, None),
-    ];
-    let events = bodies.into_iter().map(|body| new_event("t", body));
-    append(store, "granted", events.collect()).await;
-    for _ in 0..50 {
-        let event = new_event("t2", user_request("more"));
-        append(store, "granted", vec![event]).await;
-    }
-    let principal = Principal::local();
-    for (session, expected) in [("granted", vec![granted]), ("other", vec![])] {
-        let session = SessionId::new(session);
-        let key = SessionKeyRef {
-            session: &session,
-            principal: &principal,
-        };
-        assert_eq!(store.grants(key, "exec_shell").await, Ok(expected));
-    }
-}
-
-async fn sessions_can_be_written_in_parallel(store: &Arc<dyn SessionStore>) {
-    let writers = (0..16).map(|session| {
-        let store = Arc::clone(store);
-        async move {
-            let name = format!("parallel-{session}");
-            for number in 0..10 {
-                let event = new_event("t", user_request(&format!("{session}-{number}")));
-                append(&*store, &name, vec![event]).await;
-            }
-            load(&*store, "local", &name, HistoryWindow::Everything).await
-        }
-    });
-    for (session, events) in join_all(writers).await.into_iter().enumerate() {
-        let bodies: Vec<EventBody> = events.iter().map(|event| event.body.clone()).collect();
-        assert_eq!(
-            bodies,
-            (0..10)
-                .map(|number| user_request(&format!("{session}-{number}")))
-                .collect::<Vec<_>>()
-        );
-    }
-}
-
-/// B60
-async fn a_turn_waits_for_the_one_before(store: &Arc<dyn SessionStore>) {
-    let (session, other, principal) = (
-        SessionId::new("lock"),
-        SessionId::new("other"),
-        Principal::local(),
-    );
-    let key = SessionKeyRef {
-        session: &session,
-        principal: &principal,
-    };
-    let held = store.lock(key).await;
-    let free = store
-        .lock(SessionKeyRef {
-            session: &other,
-            principal: &principal,
-        })
-        .await;
-    assert!(
-        held.is_ok() && free.is_ok(),
-        "other sessions are not locked"
-    );
-    let waiting = tokio::time::timeout(Duration::from_millis(30), store.lock(key)).await;
-    assert!(waiting.is_err(), "the second turn waits");
-    drop(held);
-    let after = tokio::time::timeout(Duration::from_secs(10), store.lock(key)).await;
-    assert!(matches!(after, Ok(Ok(_))), "and gets the lock");
+fn whole_turn(turn: &str, request: &str) -> Vec<NewEvent> {
+    vec![
+        new_event(turn, user_request(request)),
+        new_event(turn, answer("as you like")),
+        new_event(turn, EventBody::TurnDone),
+    ]
 }

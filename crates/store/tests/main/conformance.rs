@@ -2,23 +2,40 @@ use std::sync::Arc;
 
 use lango_engine::InMemorySessionStore;
 use lango_store::{SqliteStore, StoreLocation};
-use lango_testkit::conformance::check;
+use lango_testkit::conformance::{access_tokens, catalog, sessions, tasks};
 
 use crate::setup::open;
 
-/// B60, B71, B72, B74
-#[tokio::test]
-async fn sqlite_file_conforms() {
-    let folder = tempfile::tempdir().unwrap();
-    check(Arc::new(open(folder.path()))).await;
+/// Runs a suite on a file and in memory.
+macro_rules! conforms {
+    ($($(#[$doc:meta])* $suite:ident: |$stores:ident| $check:expr;)+) => {
+        $(
+            $(#[$doc])*
+            #[tokio::test]
+            async fn $suite() {
+                let folder = tempfile::tempdir().unwrap();
+                let memory = SqliteStore::open(StoreLocation::Memory).unwrap();
+                for store in [open(folder.path()), memory] {
+                    let $stores = store.stores();
+                    $check.await;
+                }
+            }
+        )+
+    };
+}
+
+conforms! {
+    /// B60, B71, B72, B74
+    sessions_conform: |stores| sessions::check(stores.sessions);
+    /// B60, B74
+    catalog_conforms: |stores| catalog::check(&stores);
+    /// B74
+    access_tokens_conform: |stores| access_tokens::check(stores.access_tokens);
+    /// B74
+    tasks_conform: |stores| tasks::check(&stores);
 }
 
 #[tokio::test]
-async fn sqlite_in_memory_conforms() {
-    check(Arc::new(SqliteStore::open(StoreLocation::Memory).unwrap())).await;
-}
-
-#[tokio::test]
-async fn in_memory_store_conforms() {
-    check(Arc::new(InMemorySessionStore::default())).await;
+async fn in_memory_session_store_conforms() {
+    sessions::check(Arc::new(InMemorySessionStore::default())).await;
 }
