@@ -3,6 +3,10 @@
 
 pub mod access_tokens;
 pub mod catalog;
+pub mod documents;
+pub mod graph;
+pub mod knowledge;
+pub mod maintenance;
 pub mod sessions;
 pub mod tasks;
 

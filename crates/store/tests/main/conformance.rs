@@ -2,7 +2,9 @@ use std::sync::Arc;
 
 use lango_engine::InMemorySessionStore;
 use lango_store::{SqliteStore, StoreLocation};
-use lango_testkit::conformance::{access_tokens, catalog, sessions, tasks};
+use lango_testkit::conformance::{
+    access_tokens, catalog, documents, graph, knowledge, maintenance, sessions, tasks,
+};
 
 use crate::setup::open;
 
@@ -33,6 +35,13 @@ conforms! {
     access_tokens_conform: |stores| access_tokens::check(stores.access_tokens);
     /// B74
     tasks_conform: |stores| tasks::check(&stores);
+    maintenance_conforms: |stores| maintenance::check(&stores);
+    /// B74
+    documents_conform: |stores| documents::check(stores.documents);
+    /// B74
+    graph_conforms: |stores| graph::check(&stores);
+    /// B74
+    knowledge_conforms: |stores| knowledge::check(&stores);
 }
 
 #[tokio::test]
