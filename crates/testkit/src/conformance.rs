@@ -4,9 +4,12 @@
 pub mod access_tokens;
 pub mod catalog;
 pub mod documents;
+pub mod forget;
 pub mod graph;
+pub mod inquiries;
 pub mod knowledge;
 pub mod maintenance;
+pub mod memory;
 pub mod sessions;
 pub mod tasks;
 

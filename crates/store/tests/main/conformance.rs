@@ -3,7 +3,8 @@ use std::sync::Arc;
 use lango_engine::InMemorySessionStore;
 use lango_store::{SqliteStore, StoreLocation};
 use lango_testkit::conformance::{
-    access_tokens, catalog, documents, graph, knowledge, maintenance, sessions, tasks,
+    access_tokens, catalog, documents, forget, graph, inquiries, knowledge, maintenance, memory,
+    sessions, tasks,
 };
 
 use crate::setup::open;
@@ -42,6 +43,12 @@ conforms! {
     graph_conforms: |stores| graph::check(&stores);
     /// B74
     knowledge_conforms: |stores| knowledge::check(&stores);
+    /// B74
+    memory_conforms: |stores| memory::check(&stores);
+    /// B74
+    inquiries_conform: |stores| inquiries::check(&stores);
+    /// B74
+    forgetting_conforms: |stores| forget::check(&stores);
 }
 
 #[tokio::test]
