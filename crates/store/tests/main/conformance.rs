@@ -1,3 +1,5 @@
+//! The suites of all store traits, on every implementation.
+
 use std::sync::Arc;
 
 use lango_engine::InMemorySessionStore;

@@ -14,6 +14,9 @@ mod knowledge;
 mod maintenance;
 #[cfg(test)]
 mod processes;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod writer_thread;
 
 #[cfg(test)]
 mod setup {
