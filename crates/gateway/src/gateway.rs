@@ -1,7 +1,9 @@
 //! The state that all routes share.
 
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
+use axum::http::StatusCode;
 use jiff::Timestamp;
 use lango_domain::Clock;
 use lango_domain::Stores;
@@ -9,12 +11,15 @@ use lango_domain::event::{Principal, SessionId};
 use lango_domain::{AgentLocation, AgentTree, TeamMode};
 use lango_engine::Runner;
 use lango_models::offline::OfflineRouter;
+use lango_runtime::{
+    ClientBridge, Runtime, RuntimeParts, SessionSubscribers, StartTurnError, TooManyTurns,
+    TurnHandle, TurnSpec,
+};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::a2a::{A2aState, TaskBackend};
 use crate::api::team::{AgentItem, AgentList, SkippedItem};
-use crate::approvals::ClientBridge;
 use crate::auth::TokenCache;
 use crate::cors::OriginPolicy;
 use crate::error::ApiError;
@@ -23,8 +28,6 @@ use crate::openai::SessionClaims;
 use crate::rate_limit::RateLimiter;
 use crate::settings::ServerSettings;
 use crate::stream_limit::{StreamLimiter, StreamPermit};
-use crate::subscribers::SessionSubscribers;
-use crate::turns::RunningTurns;
 
 /// The parts of a [`Gateway`].
 pub struct GatewayParts {
@@ -147,22 +150,17 @@ pub struct Gateway {
 struct GatewayInner {
     settings: ServerSettings,
     stores: Stores,
-    client_bridge: ClientBridge,
+    runtime: Runtime,
     team: RwLock<Arc<ServedTeam>>,
     delete_session_hook: DeleteSessionHook,
     clock_and_ids: GatewayClockAndIds,
     origin_policy: OriginPolicy,
     token_cache: TokenCache,
     rate_limiter: Arc<RateLimiter>,
-    metrics: Metrics,
-    subscribers: SessionSubscribers,
+    metrics: Arc<Metrics>,
     stream_limiter: StreamLimiter,
-    running_turns: RunningTurns,
     session_claims: SessionClaims,
     a2a: A2aState,
-    turn_tasks: TaskTracker,
-    shutdown_started: CancellationToken,
-    suspend_turns: CancellationToken,
     close_connections: CancellationToken,
 }
 
@@ -181,26 +179,30 @@ impl Gateway {
             delete_session_hook,
             clock_and_ids,
         } = parts;
+        let metrics = Arc::<Metrics>::default();
+        let turn_metrics = Arc::clone(&metrics);
+        let runtime = Runtime::new(RuntimeParts {
+            runner: team.runner.clone(),
+            client_bridge,
+            turns: settings.turns.get(),
+            turns_per_principal: settings.turns_per_principal.get(),
+            on_turn_end: Box::new(move |meter| turn_metrics.record_turn(meter)),
+        });
         Self {
             inner: Arc::new(GatewayInner {
                 origin_policy: OriginPolicy::new(&settings),
                 rate_limiter: Arc::new(RateLimiter::new(&settings)),
                 settings,
                 stores,
-                client_bridge,
+                runtime,
                 team: RwLock::new(Arc::new(team)),
                 delete_session_hook,
                 clock_and_ids,
                 token_cache: TokenCache::default(),
-                metrics: Metrics::default(),
-                subscribers: SessionSubscribers::default(),
+                metrics,
                 stream_limiter: StreamLimiter::default(),
-                running_turns: RunningTurns::default(),
                 session_claims: SessionClaims::default(),
                 a2a: A2aState::new(backend),
-                turn_tasks: TaskTracker::new(),
-                shutdown_started: CancellationToken::new(),
-                suspend_turns: CancellationToken::new(),
                 close_connections: CancellationToken::new(),
             }),
         }
@@ -215,7 +217,7 @@ impl Gateway {
     }
 
     pub fn client_bridge(&self) -> &ClientBridge {
-        &self.inner.client_bridge
+        self.inner.runtime.client_bridge()
     }
 
     /// Returns the current team. Running turns keep the team they started with.
@@ -231,6 +233,7 @@ impl Gateway {
 
     /// Replaces the team for future turns.
     pub fn replace_team(&self, team: ServedTeam) {
+        self.runtime().replace_runner(team.runner.clone());
         *self
             .inner
             .team
@@ -273,7 +276,7 @@ impl Gateway {
     }
 
     pub(crate) fn subscribers(&self) -> &SessionSubscribers {
-        &self.inner.subscribers
+        self.inner.runtime.subscribers()
     }
 
     /// Acquires a permit for a stream of the principal, up to `server.streamsPerPrincipal`.
@@ -283,8 +286,46 @@ impl Gateway {
             .acquire(principal, self.inner.settings.streams_per_principal.get())
     }
 
-    pub(crate) fn running_turns(&self) -> &RunningTurns {
-        &self.inner.running_turns
+    /// Returns the runtime that runs the turns.
+    pub fn runtime(&self) -> &Runtime {
+        &self.inner.runtime
+    }
+
+    /// Starts a turn, or returns an error if a limit is reached or the server is shutting down.
+    pub fn start_turn(&self, spec: TurnSpec) -> Result<TurnHandle, ApiError> {
+        self.runtime()
+            .start_turn(spec)
+            .map_err(|error| self.start_error(error))
+    }
+
+    fn start_error(&self, error: StartTurnError) -> ApiError {
+        let message = error.to_string();
+        match error {
+            StartTurnError::ShuttingDown => ApiError::shutting_down(),
+            StartTurnError::UnknownAgent(_) => {
+                let team = self.team();
+                let names: Vec<&str> = team
+                    .specialists()
+                    .map(|agent| agent.name.as_str())
+                    .collect();
+                let hint = format!("available agents: {}", names.join(", "));
+                ApiError::new(StatusCode::NOT_FOUND, "model_not_found", message, hint)
+            }
+            StartTurnError::TooMany(TooManyTurns::InTotal(running)) => ApiError::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "turns",
+                format!("{message}: {running} turns are running"),
+                "try again when one has ended; server.turns sets the limit",
+            )
+            .with_retry_after(Duration::from_secs(1)),
+            StartTurnError::TooMany(TooManyTurns::OfPrincipal(own)) => ApiError::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "turns",
+                format!("{message}: {own} of your turns are running"),
+                "try again when one has ended; server.turnsPerPrincipal sets the limit",
+            )
+            .with_retry_after(Duration::from_secs(1)),
+        }
     }
 
     pub(crate) fn session_claims(&self) -> &SessionClaims {
@@ -297,17 +338,17 @@ impl Gateway {
 
     /// Tracks the tasks that run turns.
     pub(crate) fn turn_tasks(&self) -> &TaskTracker {
-        &self.inner.turn_tasks
+        self.inner.runtime.tasks()
     }
 
     /// Cancelled when shutdown starts; no new turns are accepted after that.
     pub(crate) fn shutdown_started(&self) -> &CancellationToken {
-        &self.inner.shutdown_started
+        self.inner.runtime.shutdown_started()
     }
 
     /// Cancelled when the grace period is over; running turns are suspended.
     pub(crate) fn suspend_turns(&self) -> &CancellationToken {
-        &self.inner.suspend_turns
+        self.inner.runtime.suspend_turns()
     }
 
     /// Cancelled when no turn runs anymore; open connections are closed.

@@ -8,9 +8,7 @@
 
 mod a2a;
 mod api;
-mod approvals;
 mod auth;
-mod client_context;
 mod cors;
 mod error;
 mod extract;
@@ -26,8 +24,6 @@ mod settings;
 mod sse;
 mod status;
 mod stream_limit;
-mod subscribers;
-mod turns;
 mod write_timeout;
 
 pub use a2a::{
@@ -35,13 +31,13 @@ pub use a2a::{
     TaskSteps, TeamWorker, Worker,
 };
 pub use api::team::{AgentItem, AgentList, RankedAgent, RouteResponse, SkippedItem};
-pub use approvals::ClientBridge;
 pub use auth::Caller;
 pub use error::ApiError;
 pub use gateway::{
     DeleteSessionHook, Gateway, GatewayClockAndIds, GatewayParts, ServedTeam, TeamInfo,
     UnreachableAgents,
 };
+pub use lango_runtime::ClientBridge;
+pub use lango_runtime::{OnDisconnect, TurnHandle, TurnInput, TurnSpec, TurnTarget};
 pub use openapi::document as openapi_document;
 pub use settings::ServerSettings;
-pub use turns::{OnDisconnect, TurnHandle, TurnInput, TurnSpec, TurnTarget};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use lango_domain::event::{EventBody, Update};
+use lango_runtime::TurnMeter;
 use tokio::time::Instant;
 
 use crate::gateway::Gateway;
@@ -29,43 +29,6 @@ pub(crate) struct Metrics {
     tokens_in: AtomicU64,
     tokens_out: AtomicU64,
     pub connections: AtomicUsize,
-}
-
-/// Measurements of one turn.
-pub(crate) struct TurnMeter {
-    started: Instant,
-    tokens_in: u64,
-    tokens_out: u64,
-    end: Option<String>,
-}
-
-impl Default for TurnMeter {
-    fn default() -> Self {
-        Self {
-            started: Instant::now(),
-            tokens_in: 0,
-            tokens_out: 0,
-            end: None,
-        }
-    }
-}
-
-impl TurnMeter {
-    pub fn observe(&mut self, update: &Update) {
-        match update {
-            Update::Event(event) => match &event.body {
-                EventBody::Usage(usage) => {
-                    self.tokens_in = self.tokens_in.saturating_add(usage.input);
-                    self.tokens_out = self.tokens_out.saturating_add(usage.output);
-                }
-                EventBody::TurnDone => self.end = Some("done".to_owned()),
-                EventBody::TurnFailed { code, .. } => self.end = Some(code.to_string()),
-                _ => {}
-            },
-            Update::StoreFailed(_) => self.end = Some("broken".to_owned()),
-            Update::Delta { .. } | Update::ToolOutputDelta { .. } => {}
-        }
-    }
 }
 
 impl Metrics {
@@ -112,7 +75,7 @@ pub(crate) fn render(gateway: &Gateway) -> String {
         (
             "lango_turns_running",
             "Running turns.",
-            gateway.rate_limiter().turns_running(),
+            gateway.runtime().turns_running(),
         ),
         (
             "lango_approvals_waiting",

@@ -29,9 +29,9 @@ use crate::route::{
     schema_of,
 };
 use crate::sse;
-use crate::turns::{OnDisconnect, TurnHandle, TurnInput, TurnSpec};
 use chat::{ChatBody, ChatRequest, ResponseMode};
 use completion::{Completion, CompletionBody, TurnAccumulator};
+use lango_runtime::{OnDisconnect, TurnHandle, TurnInput, TurnSpec};
 
 /// The data of the last event of a stream, which is not JSON.
 pub(crate) const DONE_MARKER: &str = "[DONE]";
@@ -189,7 +189,7 @@ struct CompletionStream {
     turn: TurnHandle,
     accumulator: TurnAccumulator,
     completion: Completion,
-    _client_context: Option<crate::client_context::ClientContextGuard>,
+    _client_context: Option<lango_runtime::client_context::ClientContextGuard>,
 }
 
 impl CompletionStream {

@@ -194,11 +194,14 @@ fn replace(connection: &mut Connection, from: &Path) -> rusqlite::Result<()> {
             )?;
         }
         if has("graph_batches")? {
-            // With new numbers, so that graphs in memory notice the change.
-            transaction.execute_batch(
-                "INSERT INTO graph_batches (principal, source, body)
-                SELECT principal, source, body FROM backup.graph_batches ORDER BY number;",
-            )?;
+            // With new numbers, so that graphs in memory notice the change. An older backup has no labels.
+            let sql = "SELECT count(*) FROM pragma_table_info('graph_batches', 'backup') WHERE name = 'label'";
+            let has_labels: i64 = transaction.query_row(sql, [], |row| row.get(0))?;
+            let label = if has_labels > 0 { "label" } else { "NULL" };
+            transaction.execute_batch(&format!(
+                "INSERT INTO graph_batches (principal, source, body, label)
+                SELECT principal, source, body, {label} FROM backup.graph_batches ORDER BY number;"
+            ))?;
         }
         transaction.commit()
     })();

@@ -315,6 +315,9 @@ fn search(
     let mut rows = query.query(params![principal])?;
     let mut hits = Vec::new();
     while let Some(row) = rows.next()? {
+        if hits.len() == limit {
+            break;
+        }
         let session = SessionId::new(display_column(row, 6));
         let event = connection.check_row(
             row,
@@ -334,9 +337,6 @@ fn search(
                 title: display_column(row, 7),
                 event,
             });
-        }
-        if hits.len() == limit {
-            break;
         }
     }
     Ok(hits)

@@ -15,9 +15,9 @@ use super::turn_steps::{LoggedTurn, TurnTaskSteps};
 use super::worker::{
     AnswerRight, TASK_RUNNING_MESSAGE, TaskAssignment, TaskRecovery, TaskStep, TaskSteps, Worker,
 };
-use crate::approvals::decision;
 use crate::gateway::Gateway;
-use crate::turns::{OnDisconnect, TurnInput, TurnSpec, TurnTarget};
+use lango_runtime::approvals::decision;
+use lango_runtime::{OnDisconnect, TurnInput, TurnSpec, TurnTarget};
 
 /// Number of stored events read per query.
 const PAGE_SIZE: usize = 256;

@@ -10,8 +10,7 @@ use lango_remote::a2a::TaskState;
 use super::answer_buffer::{AnswerBuffer, answer_chunk};
 use super::approval_text::{APPROVAL_INSTRUCTIONS, format_question};
 use super::worker::{TaskAssignment, TaskStep, TaskSteps};
-use crate::approvals::ClientBridge;
-use crate::turns::TurnHandle;
+use lango_runtime::{ClientBridge, TurnHandle};
 
 const INTERRUPTED_MESSAGE: &str =
     "The server was stopped before the task was done; send the request again.";

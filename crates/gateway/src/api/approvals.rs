@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::sessions::Items;
-use crate::approvals::{AnswerError, PendingApproval, decision};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::extract::{JsonBody, SessionName, parse_session_id, string_enum};
 use crate::gateway::Gateway;
+use lango_runtime::approvals::{AnswerError, PendingApproval, decision};
 
 /// A pending approval question.
 #[derive(Serialize, JsonSchema)]

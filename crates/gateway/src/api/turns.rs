@@ -27,7 +27,7 @@ use crate::extract::{
 use crate::gateway::Gateway;
 use crate::sse::{self, DeltaMode};
 use crate::stream_limit::StreamPermit;
-use crate::turns::{OnDisconnect, TurnInput, TurnSpec, TurnTarget};
+use lango_runtime::{OnDisconnect, TurnInput, TurnSpec, TurnTarget};
 
 /// Number of stored events read per query.
 const PAGE_SIZE: usize = 256;
@@ -208,7 +208,7 @@ pub(crate) async fn cancel(
     PathName(session): PathName,
 ) -> Result<Json<CancelResponse>, ApiError> {
     let session = parse_session_id(&session)?;
-    let cancelled = gateway.cancel_turn(caller.principal(), &session);
+    let cancelled = gateway.runtime().cancel_turn(caller.principal(), &session);
     if !cancelled {
         gateway
             .stores()
@@ -243,7 +243,7 @@ pub(crate) async fn follow(
         session,
     };
     // A running turn may not have stored any event yet.
-    if !gateway.running_turns().contains(&key) {
+    if !gateway.runtime().has_turn(&key) {
         gateway
             .stores()
             .catalog

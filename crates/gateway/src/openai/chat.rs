@@ -11,7 +11,7 @@ use crate::api::turns::parse_agent_name;
 use crate::error::ApiError;
 use crate::extract::{NOT_BLANK_PATTERN, Object};
 use crate::gateway::ServedTeam;
-use crate::turns::TurnTarget;
+use lango_runtime::TurnTarget;
 
 /// A chat completion request. Other fields of OpenAI's API are ignored.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

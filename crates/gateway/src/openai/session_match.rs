@@ -18,10 +18,10 @@ use lango_engine::{LegacyMessage, LegacyRole, replay_author};
 use sha2::{Digest, Sha256};
 
 use super::chat::{ChatMessage, ChatRequest};
-use crate::client_context::SOURCE_NAME;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
-use crate::turns::TurnTarget;
+use lango_runtime::TurnTarget;
+use lango_runtime::client_context::{self, SOURCE_NAME};
 
 /// Maximum number of sessions with the same first request that are compared, newest first.
 const MAX_CANDIDATES: usize = 8;
@@ -125,7 +125,7 @@ async fn find_session(
         let Some(claim) = gateway.session_claims().claim(&key) else {
             continue;
         };
-        if gateway.running_turns().contains(&key) {
+        if gateway.runtime().has_turn(&key) {
             continue;
         }
         let key_ref = SessionKeyRef {
@@ -266,7 +266,7 @@ fn import_history(gateway: &Gateway, chat: &ChatRequest) -> Vec<NewEvent> {
 fn context_event(system: &str) -> EventBody {
     EventBody::Context {
         source: SOURCE_NAME.to_owned(),
-        text: crate::client_context::truncate(system),
+        text: client_context::truncate(system),
     }
 }
 

@@ -23,10 +23,10 @@ use lango_testkit::scripted::{ScriptedModel, scripted_tool};
 
 use super::*;
 use crate::a2a::{A2aSettings, CardAudience};
-use crate::approvals::ClientBridge;
 use crate::gateway::{GatewayClockAndIds, GatewayParts, ServedTeam, TeamInfo};
 use crate::route::{ANY_METHOD, Route, RouteAccess};
 use crate::settings::ServerSettings;
+use lango_runtime::ClientBridge;
 
 const METHODS: [&str; 5] = ["get", "post", "delete", "put", "patch"];
 

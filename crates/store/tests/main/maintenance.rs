@@ -1,8 +1,10 @@
 use std::fs;
 
 use jiff::Timestamp;
+use lango_domain::Label;
 use lango_domain::StoreError;
 use lango_domain::event::{EventBody, Principal};
+use lango_domain::graph::{FactLogPosition, FactSource, GraphStore, NewFactBatch};
 use lango_domain::maintenance::StoreMaintenance as _;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_domain::session_catalog::SessionCatalog as _;
@@ -292,4 +294,33 @@ async fn old_sessions_are_pruned() {
         .unwrap();
     assert_eq!(deleted, [id("old")]);
     assert!(store.health().await.unwrap().problems.is_empty());
+}
+
+/// B101
+#[tokio::test]
+async fn restored_facts_keep_their_label() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let batch = NewFactBatch {
+        source: FactSource::User,
+        label: Label::untrusted("page"),
+        body: b"facts".to_vec(),
+    };
+    GraphStore::append(&store, &me(), vec![batch])
+        .await
+        .unwrap();
+    let backup = folder.path().join("backup.sqlite");
+    store.back_up(&backup).await.unwrap();
+    let kept = folder.path().join("kept.sqlite");
+    SqliteStore::restore(store.location().clone(), &backup, &kept)
+        .await
+        .unwrap();
+    let changes = GraphStore::changes(&store, &me(), FactLogPosition::default()).await;
+    let labels: Vec<Label> = changes
+        .unwrap()
+        .batches
+        .into_iter()
+        .map(|batch| batch.label)
+        .collect();
+    assert_eq!(labels, [Label::untrusted("page")]);
 }

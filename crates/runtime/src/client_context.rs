@@ -10,18 +10,18 @@ use lango_domain::{Label, LabeledText};
 use lango_text::token_estimate;
 
 /// The source name of client context in the event log.
-pub(crate) const SOURCE_NAME: &str = "client";
+pub const SOURCE_NAME: &str = "client";
 /// Maximum number of tokens that a model reads (B41).
 const TOKEN_CAP: usize = 6_000;
 
 /// The context of running turns by session.
 #[derive(Clone, Default)]
-pub(crate) struct ClientContext {
+pub struct ClientContext {
     texts: Arc<Mutex<HashMap<SessionKey, String>>>,
 }
 
 /// Removes the context of a session when dropped.
-pub(crate) struct ClientContextGuard {
+pub struct ClientContextGuard {
     contexts: ClientContext,
     key: SessionKey,
 }
@@ -41,7 +41,7 @@ impl ClientContext {
 }
 
 /// Truncates a text to the part that a model reads.
-pub(crate) fn truncate(text: &str) -> String {
+pub fn truncate(text: &str) -> String {
     token_estimate::truncate(text.trim(), TOKEN_CAP).to_owned()
 }
 

@@ -43,14 +43,14 @@ struct OpenApproval {
 
 /// A question that waits for an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PendingApproval {
+pub struct PendingApproval {
     pub question: ApprovalQuestion,
     pub asked_at: Timestamp,
 }
 
 /// The reason why an answer was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AnswerError {
+pub enum AnswerError {
     /// No such question is pending for this principal.
     NotPending,
     /// The question offers no pattern to approve.
@@ -80,12 +80,12 @@ impl ClientBridge {
         Arc::new(self.client_context.clone())
     }
 
-    pub(crate) fn client_context(&self) -> &ClientContext {
+    pub fn client_context(&self) -> &ClientContext {
         &self.client_context
     }
 
     /// Returns the principal's pending questions, oldest first.
-    pub(crate) fn pending(&self, principal: &Principal) -> Vec<PendingApproval> {
+    pub fn pending(&self, principal: &Principal) -> Vec<PendingApproval> {
         let open = self.queue.open_approvals();
         let own = open
             .values()
@@ -101,12 +101,7 @@ impl ClientBridge {
     }
 
     /// Returns once a question about this call is pending.
-    pub(crate) async fn wait_until_open(
-        &self,
-        principal: &Principal,
-        session: &SessionId,
-        call: &CallId,
-    ) {
+    pub async fn wait_until_open(&self, principal: &Principal, session: &SessionId, call: &CallId) {
         let key = (principal.clone(), session.clone(), call.clone());
         loop {
             let opened = self.queue.question_opened.notified();
@@ -117,12 +112,12 @@ impl ClientBridge {
         }
     }
 
-    pub(crate) fn pending_count(&self) -> usize {
+    pub fn pending_count(&self) -> usize {
         self.queue.open_approvals().len()
     }
 
     /// Answers a pending question of the principal.
-    pub(crate) fn answer(
+    pub fn answer(
         &self,
         principal: &Principal,
         session: &SessionId,
@@ -151,7 +146,7 @@ impl ClientBridge {
 }
 
 /// Returns the decision of a user: approval with a scope, or denial.
-pub(crate) fn decision(is_approved: bool, scope: ApprovalScope) -> ApprovalDecision {
+pub fn decision(is_approved: bool, scope: ApprovalScope) -> ApprovalDecision {
     if is_approved {
         ApprovalDecision::Approved {
             scope,

@@ -11,7 +11,7 @@ use tokio::sync::broadcast::{self, Receiver, Sender};
 const CHANNEL_CAPACITY: usize = 32;
 
 #[derive(Default)]
-pub(crate) struct SessionSubscribers {
+pub struct SessionSubscribers {
     senders: Mutex<HashMap<SessionKey, Sender<Update>>>,
 }
 

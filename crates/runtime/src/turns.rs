@@ -1,25 +1,22 @@
-//! Starts and cancels turns for HTTP clients. Each turn runs in its own task, so that it can outlive
-//! the connection that started it.
+//! Turns: their specification, and the task of each, which can outlive the client that started it.
 
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use axum::http::StatusCode;
 use futures::StreamExt;
 use futures::stream::Stream;
 use lango_domain::AgentName;
 use lango_domain::event::{Principal, SessionId, Update};
 use lango_domain::session::SessionKey;
-use lango_engine::{Runner, TurnRequest, TurnStream};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use lango_engine::TurnStream;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::ApiError;
-use crate::gateway::Gateway;
-use crate::metrics::TurnMeter;
-use crate::rate_limit::TurnPermit;
+use crate::runtime::Runtime;
+use crate::turn_limit::TurnPermit;
+use crate::turn_meter::TurnMeter;
 
 /// The specification of a turn.
 #[derive(Clone, Debug)]
@@ -56,8 +53,8 @@ pub enum OnDisconnect {
 
 /// The stream of a turn's updates. Dropping it counts as a disconnect.
 pub struct TurnHandle {
-    updates: UnboundedReceiver<Update>,
-    cancel: CancellationToken,
+    pub(crate) updates: UnboundedReceiver<Update>,
+    pub(crate) cancel: CancellationToken,
 }
 
 impl TurnHandle {
@@ -72,78 +69,6 @@ impl Stream for TurnHandle {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Update>> {
         self.updates.poll_recv(context)
-    }
-}
-
-impl Gateway {
-    /// Starts a turn, or returns an error if a limit is reached or the server is shutting down.
-    pub fn start_turn(&self, spec: TurnSpec) -> Result<TurnHandle, ApiError> {
-        if self.shutdown_started().is_cancelled() {
-            return Err(ApiError::shutting_down());
-        }
-        let runner = self.runner_for(&spec.target)?;
-        let permit = self.rate_limiter().acquire_turn(&spec.principal)?;
-        let TurnSpec {
-            principal,
-            session,
-            input,
-            on_disconnect,
-            ..
-        } = spec;
-        let key = SessionKey {
-            principal: principal.clone(),
-            session: session.clone(),
-        };
-        let stream = match input {
-            TurnInput::Request(text) => {
-                runner.run(TurnRequest::from_user(session, principal, text))
-            }
-            TurnInput::Resume => runner.resume(session, principal),
-        };
-        let (sender, updates) = unbounded_channel();
-        let (number, cancel) = self.running_turns().insert(&key);
-        let handle = TurnHandle {
-            updates,
-            cancel: cancel.clone(),
-        };
-        let task = TurnTask {
-            gateway: self.clone(),
-            key,
-            number,
-            cancel,
-            on_disconnect,
-            sender,
-            _permit: permit,
-        };
-        self.turn_tasks().spawn(task.run(stream));
-        Ok(handle)
-    }
-
-    fn runner_for(&self, target: &TurnTarget) -> Result<Runner, ApiError> {
-        let team = self.team();
-        match target {
-            TurnTarget::Team => Ok(team.runner.clone()),
-            TurnTarget::Agent(agent) => team.runner.single_agent(agent.as_str()).ok_or_else(|| {
-                let names: Vec<&str> = team
-                    .specialists()
-                    .map(|agent| agent.name.as_str())
-                    .collect();
-                ApiError::new(
-                    StatusCode::NOT_FOUND,
-                    "model_not_found",
-                    format!("no agent named `{agent}` can be called directly"),
-                    format!("available agents: {}", names.join(", ")),
-                )
-            }),
-        }
-    }
-
-    /// Cancels the running turn of a session, but no queued ones. Returns true if there was one.
-    pub fn cancel_turn(&self, principal: &Principal, session: &SessionId) -> bool {
-        self.running_turns().cancel(&SessionKey {
-            principal: principal.clone(),
-            session: session.clone(),
-        })
     }
 }
 
@@ -168,7 +93,7 @@ struct RunningTurn {
 }
 
 impl RunningTurns {
-    fn insert(&self, key: &SessionKey) -> (u64, CancellationToken) {
+    pub fn insert(&self, key: &SessionKey) -> (u64, CancellationToken) {
         let mut turns = self.turns();
         turns.count += 1;
         let (number, cancel) = (turns.count, CancellationToken::new());
@@ -199,7 +124,7 @@ impl RunningTurns {
         }
     }
 
-    fn cancel(&self, key: &SessionKey) -> bool {
+    pub fn cancel(&self, key: &SessionKey) -> bool {
         let turns = self.turns();
         let Some(entries) = turns.by_session.get(key) else {
             return false;
@@ -223,18 +148,19 @@ impl RunningTurns {
 }
 
 /// Runs one turn to its end.
-struct TurnTask {
-    gateway: Gateway,
-    key: SessionKey,
-    number: u64,
-    cancel: CancellationToken,
-    on_disconnect: OnDisconnect,
-    sender: UnboundedSender<Update>,
-    _permit: TurnPermit,
+pub(crate) struct TurnTask {
+    pub runtime: Runtime,
+    pub key: SessionKey,
+    pub number: u64,
+    pub cancel: CancellationToken,
+    pub on_disconnect: OnDisconnect,
+    pub sender: UnboundedSender<Update>,
+    #[expect(dead_code, reason = "held for its drop alone")]
+    pub permit: TurnPermit,
 }
 
 impl TurnTask {
-    async fn run(self, mut stream: TurnStream) {
+    pub async fn run(self, mut stream: TurnStream) {
         let mut meter = TurnMeter::default();
         let (mut has_started, mut is_disconnected, mut is_stopped) = (false, false, false);
         loop {
@@ -243,10 +169,10 @@ impl TurnTask {
                 update = stream.next() => match update {
                     Some(update) => {
                         if !std::mem::replace(&mut has_started, true) {
-                            self.gateway.running_turns().mark_started(&self.key, self.number);
+                            self.runtime.running_turns().mark_started(&self.key, self.number);
                         }
                         meter.observe(&update);
-                        self.gateway.subscribers().publish(&self.key, &update);
+                        self.runtime.subscribers().publish(&self.key, &update);
                         let _ = self.sender.send(update);
                     }
                     None => break,
@@ -261,18 +187,18 @@ impl TurnTask {
                     is_stopped = true;
                     stream.cancel();
                 }
-                () = self.gateway.suspend_turns().cancelled(), if !is_stopped => {
+                () = self.runtime.suspend_turns().cancelled(), if !is_stopped => {
                     is_stopped = true;
                     stream.suspend();
                 }
             }
         }
-        self.gateway.metrics().record_turn(meter);
+        self.runtime.record_turn(meter);
     }
 }
 
 impl Drop for TurnTask {
     fn drop(&mut self) {
-        self.gateway.running_turns().remove(&self.key, self.number);
+        self.runtime.running_turns().remove(&self.key, self.number);
     }
 }
