@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use lango_domain::Label;
 use lango_domain::StoreError;
 use lango_domain::event::{EventBody, Principal};
-use lango_domain::graph::{FactLogPosition, FactSource, GraphStore, NewFactBatch};
+use lango_domain::graph::{FactLogPosition, FactSource, NewFactBatch};
 use lango_domain::maintenance::StoreMaintenance as _;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_domain::session_catalog::SessionCatalog as _;
@@ -306,7 +306,7 @@ async fn restored_facts_keep_their_label() {
         label: Label::untrusted("page"),
         body: b"facts".to_vec(),
     };
-    GraphStore::append(&store, &me(), vec![batch])
+    lango_domain::graph::GraphStore::append(&store, &me(), vec![batch])
         .await
         .unwrap();
     let backup = folder.path().join("backup.sqlite");
@@ -315,7 +315,8 @@ async fn restored_facts_keep_their_label() {
     SqliteStore::restore(store.location().clone(), &backup, &kept)
         .await
         .unwrap();
-    let changes = GraphStore::changes(&store, &me(), FactLogPosition::default()).await;
+    let changes =
+        lango_domain::graph::GraphStore::changes(&store, &me(), FactLogPosition::default()).await;
     let labels: Vec<Label> = changes
         .unwrap()
         .batches
