@@ -9,7 +9,7 @@ use lango_domain::approval::Approver;
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::{Model, ModelError};
 use lango_domain::{AgentTree, TeamMode, Tool};
-use lango_domain::{StoreError, Stores};
+use lango_domain::{Generation, StoreError, Stores};
 use lango_engine::{ClockAndIds, Models, Runner, RunnerParts, TurnHooks};
 use lango_models::offline::{self, OfflineFirst};
 use lango_models::{
@@ -88,7 +88,7 @@ impl Assistant {
             (Some(given_team), _) => given_team,
             (None, Recording::Replay(_)) => no_remote_agents(),
             (None, Recording::Off | Recording::Record(_)) => {
-                connect_remote_agents(loaded, environment)?
+                connect_remote_agents(loaded, environment, &Generation::default())?
             }
         };
         let tools = tools

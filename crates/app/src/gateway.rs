@@ -1,6 +1,7 @@
 //! Assembles the HTTP server from the settings.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use lango_domain::Clock;
@@ -27,6 +28,9 @@ use crate::store::delete_session_files;
 use crate::team::assemble_team_with;
 use crate::toolset::Toolset;
 
+/// The interval at which the skills are checked for changes.
+const SKILLS_INTERVAL: Duration = Duration::from_secs(5);
+
 /// A server that is ready to listen.
 pub struct GatewayServer {
     pub gateway: Gateway,
@@ -35,21 +39,27 @@ pub struct GatewayServer {
     /// Warnings about the configuration and the files of the team.
     pub warnings: Vec<String>,
     team_builder: TeamBuilder,
-    /// The generation of the remote team from which the team was built.
+    /// The generation of the tools from which the team was built.
     team_generation: u64,
 }
 
 impl GatewayServer {
-    /// Rebuilds the team between turns when a remote agent becomes reachable or unreachable. Never
-    /// returns.
-    pub async fn watch_remote_agents(&self) {
-        let remote_agents = &self.team_builder.remote_agents;
-        refresh_in_background(remote_agents);
-        let mut generation = self.team_generation;
+    /// Rebuilds the team between turns when skills or reachable remote agents change. Never returns.
+    pub async fn watch_changes(&self) {
+        refresh_in_background(&self.team_builder.remote_agents);
+        let generation = self.team_builder.toolset().generation().clone();
+        let mut seen = self.team_generation;
         loop {
-            remote_agents.wait_for_change(generation).await;
+            tokio::select! {
+                () = generation.wait_for_change(seen) => {}
+                () = tokio::time::sleep(SKILLS_INTERVAL) => {
+                    if !self.team_builder.toolset().reload_skills() {
+                        continue;
+                    }
+                }
+            }
             // Read before the build, so that an agent that joins meanwhile triggers another one.
-            generation = remote_agents.generation();
+            seen = generation.current();
             match self.team_builder.build() {
                 Ok(built) => self.gateway.replace_team(built.team),
                 Err(error) => {
@@ -69,16 +79,17 @@ pub fn build_server(
     let stores = lazy_stores.open()?;
     let now: Clock = Arc::new(Timestamp::now);
     let bridge = ClientBridge::new(stores.clone(), Arc::clone(&now));
+    let toolset = Toolset::new(loaded, environment)?;
     let team_builder = TeamBuilder {
         loaded: loaded.clone(),
         environment: environment.clone(),
-        toolset: Toolset::new(loaded, environment)?,
+        remote_agents: connect_remote_agents(loaded, environment, toolset.generation())?,
+        toolset: Mutex::new(toolset),
         lazy_stores: lazy_stores.clone(),
-        remote_agents: connect_remote_agents(loaded, environment)?,
         bridge: bridge.clone(),
         stores: stores.clone(),
     };
-    let generation = team_builder.remote_agents.generation();
+    let generation = team_builder.toolset().generation().current();
     let BuiltTeam {
         team,
         model_name,
@@ -117,7 +128,7 @@ struct TeamBuilder {
     loaded: LoadedConfig,
     environment: Environment,
     /// All teams share it, so that commands keep running when the team is rebuilt.
-    toolset: Toolset,
+    toolset: Mutex<Toolset>,
     lazy_stores: LazyStores,
     remote_agents: RemoteTeam,
     bridge: ClientBridge,
@@ -131,12 +142,16 @@ struct BuiltTeam {
 }
 
 impl TeamBuilder {
+    fn toolset(&self) -> MutexGuard<'_, Toolset> {
+        self.toolset.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn build(&self) -> Result<BuiltTeam, StartError> {
         let (loaded, environment) = (&self.loaded, &self.environment);
         let tools = capability_tools(&CapabilityContext::new(
             loaded,
             environment,
-            &self.toolset,
+            &self.toolset(),
             &self.lazy_stores,
         ))?;
         let team = assemble_team_with(loaded, environment, tools, &self.remote_agents)?;

@@ -1,6 +1,6 @@
 //! Connects the remote agents of the settings.
 
-use lango_domain::TeamMode;
+use lango_domain::{Generation, TeamMode};
 use lango_remote::{RemoteSettings, RemoteTeam};
 
 use crate::config::{ConfigError, LoadedConfig};
@@ -12,6 +12,7 @@ use crate::team::load_registry;
 pub fn connect_remote_agents(
     loaded: &LoadedConfig,
     environment: &Environment,
+    generation: &Generation,
 ) -> Result<RemoteTeam, ConfigError> {
     let settings = &loaded.settings;
     // A single agent does not delegate.
@@ -23,7 +24,8 @@ pub fn connect_remote_agents(
         .into_iter()
         .map(|spec| spec.name)
         .collect();
-    let team = RemoteTeam::new(&settings.a2a, taken, settings.net.address_policy());
+    let policy = settings.net.address_policy();
+    let team = RemoteTeam::new(&settings.a2a, taken, policy, generation.clone());
     if !team.is_empty() {
         let loading = team.clone();
         // Use a separate thread, since the caller may already be inside a runtime.
@@ -39,6 +41,7 @@ pub fn no_remote_agents() -> RemoteTeam {
         &RemoteSettings::default(),
         Vec::new(),
         lango_net::AddressPolicy::Public,
+        Generation::default(),
     )
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lango_domain::{AgentName, AgentSpec, AgentTree, Prompt, TeamMode, Tool};
+use lango_domain::{AgentName, AgentSpec, AgentTree, Generation, Prompt, TeamMode, Tool};
 use lango_remote::{RemoteMember, RemoteStatus, RemoteTeam};
 use lango_team::{
     AgentFileError, AgentRegistry, BuildError, ClaimError, Config, PromptSources, RemoteCard,
@@ -37,7 +37,7 @@ pub fn assemble_team(
         loaded,
         environment,
         tools,
-        &connect_remote_agents(loaded, environment)?,
+        &connect_remote_agents(loaded, environment, &Generation::default())?,
     )
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lango_documents::DocumentAccess;
-use lango_domain::{Tool, ToolError};
+use lango_domain::{Generation, Tool, ToolError};
 use lango_engine::{ApprovalPolicy, Verdict};
 use lango_tools::files::{self, DenyRead, FileTools, UndoStorage, Workspace, WorkspaceLimits};
 use lango_tools::shell::{self, Shell, ShellParts};
@@ -29,6 +29,7 @@ pub struct Toolset {
     /// The reason why there is no workspace.
     disabled_reason: Option<String>,
     approval: ApprovalPolicy,
+    generation: Generation,
 }
 
 /// The folders from which skills are loaded.
@@ -72,6 +73,7 @@ impl Toolset {
             folders,
             disabled_reason: no_workspace,
             approval,
+            generation: Generation::default(),
         })
     }
 
@@ -112,7 +114,13 @@ impl Toolset {
             return false;
         }
         self.skills = self.folders.load_skills();
+        self.generation.advance();
         true
+    }
+
+    /// Returns the generation of the tools, which other sources of tools and agents share.
+    pub fn generation(&self) -> &Generation {
+        &self.generation
     }
 
     pub fn skills(&self) -> &SkillCatalog {

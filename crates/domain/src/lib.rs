@@ -11,6 +11,7 @@ pub mod failure;
 pub mod fence;
 pub mod flow;
 pub mod forget;
+mod generation;
 pub mod graph;
 pub mod hooks;
 pub mod inquiries;
@@ -40,6 +41,7 @@ pub use agent::{
 };
 pub use clock::Clock;
 pub use flow::{Destination, Label, LabeledText, OutgoingData};
+pub use generation::Generation;
 pub use prompt::{Prompt, Section};
 pub use store_error::StoreError;
 pub use stores::Stores;

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use lango_domain::AgentName;
 use lango_domain::remote_agent::RemoteAgent;
+use lango_domain::{AgentName, Generation};
 use lango_net::AddressPolicy;
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
@@ -63,7 +62,7 @@ pub async fn load_remote_agents(
     taken: Vec<AgentName>,
     policy: AddressPolicy,
 ) -> LoadedRemoteAgents {
-    let team = RemoteTeam::new(settings, taken, policy);
+    let team = RemoteTeam::new(settings, taken, policy, Generation::default());
     team.load().await;
     LoadedRemoteAgents {
         agents: team.agents(),
@@ -82,13 +81,18 @@ struct RemoteTeamInner {
     agents: Vec<Arc<ConfiguredRemoteAgent>>,
     /// Warnings about changed names.
     name_warnings: Vec<String>,
-    generation: watch::Sender<u64>,
+    generation: Generation,
     background_tasks: TaskTracker,
 }
 
 impl RemoteTeam {
     /// Creates the team without fetching any card.
-    pub fn new(settings: &RemoteSettings, taken: Vec<AgentName>, policy: AddressPolicy) -> Self {
+    pub fn new(
+        settings: &RemoteSettings,
+        taken: Vec<AgentName>,
+        policy: AddressPolicy,
+        generation: Generation,
+    ) -> Self {
         let configured = if settings.enabled {
             settings.remote_agents.as_slice()
         } else {
@@ -110,7 +114,7 @@ impl RemoteTeam {
             inner: Arc::new(RemoteTeamInner {
                 agents: agents.collect(),
                 name_warnings,
-                generation: watch::Sender::new(0),
+                generation,
                 background_tasks,
             }),
         }
@@ -166,17 +170,9 @@ impl RemoteTeam {
             .collect()
     }
 
-    /// Returns a number that changes whenever the available agents or their descriptions change.
-    /// The team is rebuilt between turns when the number differs (B40).
-    pub fn generation(&self) -> u64 {
-        *self.inner.generation.borrow()
-    }
-
-    /// Waits until [`generation`](Self::generation) differs from `generation`.
-    pub async fn wait_for_change(&self, generation: u64) {
-        let mut receiver = self.inner.generation.subscribe();
-        // `self` owns the sender, so it cannot be closed.
-        let _ = receiver.wait_for(|number| *number != generation).await;
+    /// Returns the generation that changes whenever the available agents or their descriptions change.
+    pub fn generation(&self) -> &Generation {
+        &self.inner.generation
     }
 
     /// Retries missing agents and refreshes known cards. Never returns.
@@ -212,7 +208,7 @@ impl RemoteTeam {
     async fn refresh_cards(&self, agents: &[Arc<ConfiguredRemoteAgent>]) {
         let changed = join_all(agents.iter().map(|agent| agent.refresh_card())).await;
         if changed.contains(&true) {
-            self.inner.generation.send_modify(|number| *number += 1);
+            self.inner.generation.advance();
         }
     }
 }

@@ -30,9 +30,10 @@ pub const HISTORY_FILE: &str = "history";
 pub fn run(global: &GlobalArgs, resume: Option<&str>, yes: bool) -> Result<ExitCode, CliError> {
     let context = CommandContext::load(global)?;
     let toolset = context.toolset()?;
-    let remote_agents = connect_remote_agents(&context.loaded, &context.environment)?;
+    let remote_agents =
+        connect_remote_agents(&context.loaded, &context.environment, toolset.generation())?;
     refresh_in_background(&remote_agents);
-    let generation = remote_agents.generation();
+    let generation = toolset.generation().current();
     let assistant = open_assistant(&context, &toolset, yes, remote_agents)?;
     let printer = TurnPrinter::new(global.json, false);
     printer.print_warnings(&assistant.warnings);
@@ -81,7 +82,7 @@ pub fn run(global: &GlobalArgs, resume: Option<&str>, yes: bool) -> Result<ExitC
 struct ChatLoop<'a> {
     context: &'a CommandContext,
     toolset: Toolset,
-    /// The generation of the remote team when the assistant was opened.
+    /// The generation of the tools when the assistant was opened.
     generation: u64,
     /// True if every tool call is approved without asking.
     yes: bool,
@@ -115,9 +116,9 @@ impl ChatLoop<'_> {
     /// commands keep running.
     fn apply_changes(&mut self, printer: &TurnPrinter) {
         let remote_agents = self.assistant.remote_agents.clone();
-        let generation = remote_agents.generation();
         let has_new_skills = self.toolset.reload_skills();
-        if !has_new_skills && generation == self.generation {
+        let generation = self.toolset.generation().current();
+        if generation == self.generation {
             return;
         }
         self.generation = generation;

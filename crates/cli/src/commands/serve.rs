@@ -83,7 +83,7 @@ async fn serve(
     ));
     tokio::select! {
         () = server.gateway.serve(listener, shutdown) => {}
-        () = server.watch_remote_agents() => {}
+        () = server.watch_changes() => {}
     }
     Ok(())
 }

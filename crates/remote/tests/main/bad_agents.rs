@@ -417,9 +417,12 @@ async fn last_card_stays_when_a_refresh_fails() {
         }
     });
     let team = team(vec![remote("x", &server.origin())]).await;
-    let before = team.generation();
+    let before = team.generation().current();
     team.load().await;
-    assert_eq!((team.agents().len(), team.generation()), (1, before));
+    assert_eq!(
+        (team.agents().len(), team.generation().current()),
+        (1, before)
+    );
     assert!(team.warnings().is_empty());
     let RemoteAvailability::Joined { error, .. } = &team.statuses()[0].availability else {
         panic!("the agent left the team")

@@ -552,10 +552,10 @@ async fn missing_agents_join_in_the_background() {
     );
     let team = crate::setup::team(vec![remote("weather", &server.origin())]).await;
     assert!(team.agents().is_empty());
-    let before = team.generation();
+    let before = team.generation().current();
     tokio::select! {
         () = team.refresh_forever() => {}
-        joined = tokio::time::timeout(Duration::from_secs(20), team.wait_for_change(before)) => joined.unwrap(),
+        joined = tokio::time::timeout(Duration::from_secs(20), team.generation().wait_for_change(before)) => joined.unwrap(),
     }
     assert_eq!(team.agents()[0].name.as_str(), "weather");
     assert!(team.warnings().is_empty());

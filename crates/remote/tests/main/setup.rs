@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use futures::StreamExt;
+use lango_domain::Generation;
 use lango_domain::event::{Principal, RemoteThread, SessionId};
 use lango_domain::remote_agent::{RemoteAgent, RemotePiece, RemoteTask};
 use lango_net::AddressPolicy;
@@ -28,7 +29,12 @@ pub fn settings(remote_agents: Vec<RemoteAgentSettings>) -> RemoteSettings {
 }
 
 pub async fn team(remote_agents: Vec<RemoteAgentSettings>) -> RemoteTeam {
-    let team = RemoteTeam::new(&settings(remote_agents), Vec::new(), AddressPolicy::Public);
+    let team = RemoteTeam::new(
+        &settings(remote_agents),
+        Vec::new(),
+        AddressPolicy::Public,
+        Generation::default(),
+    );
     team.load().await;
     team
 }
