@@ -350,6 +350,14 @@ pub enum SessionCommand {
         #[arg(long = "as", value_name = "ID")]
         into: Option<String>,
     },
+    /// Change the title of a session; its id stays.
+    Rename {
+        /// The session's id.
+        session: String,
+        /// The new title.
+        #[arg(required = true, value_name = "TITLE")]
+        title: Vec<String>,
+    },
     /// Find requests and answers that contain all the given words.
     Search {
         /// The words to search for.

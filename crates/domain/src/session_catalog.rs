@@ -58,6 +58,14 @@ pub trait SessionCatalog: Send + Sync {
         into: &'a SessionId,
     ) -> StoreFuture<'a, u64>;
 
+    /// Changes the title of a session. Its id stays.
+    fn rename<'a>(
+        &'a self,
+        principal: &'a Principal,
+        session: &'a SessionId,
+        title: &'a str,
+    ) -> StoreFuture<'a, ()>;
+
     /// Creates a session from existing events, renumbered from 1.
     fn import_session<'a>(
         &'a self,

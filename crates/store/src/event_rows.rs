@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::damage::display_column;
 
-/// Maximum length of a session title, which is the start of the first request.
+/// Maximum length of a session title, which is the start of the first request unless it is renamed.
 const TITLE_CHARS: usize = 80;
 
 /// Formats a time as text that sorts chronologically.
@@ -209,7 +209,11 @@ pub(crate) fn update_session(
     connection
         .prepare_cached(sql)?
         .execute(params![session, sortable_time(newest.at)])?;
-    if let Some(title) = events.iter().find_map(|event| title(&event.body)) {
+    let request = events.iter().find_map(|event| match &event.body {
+        EventBody::User { text } => Some(text),
+        _ => None,
+    });
+    if let Some(title) = request.map(|text| title(text)) {
         let sql = "UPDATE sessions SET title = ?2 WHERE id = ?1 AND title = ''";
         connection
             .prepare_cached(sql)?
@@ -218,11 +222,9 @@ pub(crate) fn update_session(
     Ok(())
 }
 
-fn title(body: &EventBody) -> Option<String> {
-    match body {
-        EventBody::User { text } => Some(one_line(text).chars().take(TITLE_CHARS).collect()),
-        _ => None,
-    }
+/// Returns a text in the form of a title: one line, not too long.
+pub(crate) fn title(text: &str) -> String {
+    one_line(text).chars().take(TITLE_CHARS).collect()
 }
 
 /// Returns the value of the `kind` column, which selects rows without parsing their bodies.

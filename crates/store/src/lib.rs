@@ -18,6 +18,7 @@ mod maintenance;
 mod memory;
 mod reserve;
 mod session_locks;
+mod session_search;
 mod sessions;
 mod settings;
 mod store;

@@ -16,6 +16,7 @@ use crate::damage::{RowReader, display_column};
 
 use crate::event_rows;
 use crate::knowledge;
+use crate::session_search;
 use crate::store::{SqliteStore, load};
 
 const SELECT_SESSION_INFO: &str = "SELECT name, title,
@@ -140,8 +141,10 @@ impl SessionCatalog for SqliteStore {
                 .map(str::to_owned)
                 .collect();
             let principal = principal.to_string();
-            self.read(move |connection| search(connection, &principal, &words, limit))
-                .await
+            self.read(move |connection| {
+                session_search::search(connection, &principal, &words, limit)
+            })
+            .await
         })
     }
 
@@ -169,6 +172,28 @@ impl SessionCatalog for SqliteStore {
             }
             self.import_session(principal, &into, events).await?;
             Ok(copied)
+        })
+    }
+
+    fn rename<'a>(
+        &'a self,
+        principal: &'a Principal,
+        session: &'a SessionId,
+        title: &'a str,
+    ) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let (owner, name) = (principal.to_string(), session.to_string());
+            let title = event_rows::title(title);
+            let renamed = self
+                .write(move |connection| {
+                    let sql = "UPDATE sessions SET title = ?3 WHERE principal = ?1 AND name = ?2";
+                    connection.execute(sql, params![owner, name, title])
+                })
+                .await?;
+            match renamed {
+                0 => Err(StoreError::SessionNotFound(session.to_string())),
+                _ => Ok(()),
+            }
         })
     }
 
@@ -298,48 +323,6 @@ fn usage_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<UsageRow> {
             rusqlite::Error::FromSqlConversionFailure(4, rusqlite::types::Type::Text, error.into())
         })?,
     })
-}
-
-fn search(
-    connection: &RowReader<'_>,
-    principal: &str,
-    words: &[String],
-    limit: usize,
-) -> rusqlite::Result<Vec<SessionSearchHit>> {
-    let sql =
-        "SELECT e.seq, e.turn, e.author, e.branch, e.at, e.body, s.name, s.title FROM events e
-        JOIN sessions s ON s.id = e.session
-        WHERE s.principal = ?1 AND e.kind IN ('user', 'answer')
-        ORDER BY s.updated DESC, e.seq DESC";
-    let mut query = connection.prepare(sql)?;
-    let mut rows = query.query(params![principal])?;
-    let mut hits = Vec::new();
-    while let Some(row) = rows.next()? {
-        if hits.len() == limit {
-            break;
-        }
-        let session = SessionId::new(display_column(row, 6));
-        let event = connection.check_row(
-            row,
-            event_rows::joined_event_name,
-            event_rows::event(row, &session),
-        )?;
-        let Some(event) = event else { continue };
-        let (EventBody::User { text } | EventBody::Answer { text } | EventBody::Report { text }) =
-            &event.body
-        else {
-            continue;
-        };
-        let text = text.to_lowercase();
-        if words.iter().all(|word| text.contains(word)) {
-            hits.push(SessionSearchHit {
-                session,
-                title: display_column(row, 7),
-                event,
-            });
-        }
-    }
-    Ok(hits)
 }
 
 /// Truncates the events after the last turn that ended at or before `at`.

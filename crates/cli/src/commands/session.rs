@@ -1,12 +1,13 @@
 //! `lango session …`: lists, shows, exports, imports and deletes sessions.
 
+mod delete;
+
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lango_app::delete_session_files;
 use lango_app::{LegacyMessage, replay_author};
 use lango_domain::Label;
 use lango_domain::Stores;
@@ -41,9 +42,12 @@ pub fn run(global: &GlobalArgs, command: &SessionCommand) -> Result<CommandOutpu
             SessionCommand::Import { file, session } => {
                 import(&context, &stores, file, session.as_deref()).await
             }
-            SessionCommand::Delete { sessions } => delete(&context, &stores, sessions).await,
+            SessionCommand::Delete { sessions } => delete::run(&context, &stores, sessions).await,
             SessionCommand::Fork { session, at, into } => {
                 fork(&stores, &session_id(session), *at, into.as_deref()).await
+            }
+            SessionCommand::Rename { session, title } => {
+                rename(&stores, &session_id(session), &title.join(" ")).await
             }
             SessionCommand::Search { text } => search(&stores, text).await,
         }
@@ -300,48 +304,21 @@ fn legacy_events(
     bodies.map(event).collect()
 }
 
-async fn delete(
-    context: &CommandContext,
+async fn rename(
     stores: &Stores,
-    sessions: &[String],
+    session: &SessionId,
+    title: &str,
 ) -> Result<CommandOutput, CliError> {
-    for session in sessions {
-        stores
-            .catalog
-            .session(&Principal::local(), &session_id(session))
-            .await?;
+    if one_line(title).is_empty() {
+        return Err(CliError::usage("the title is empty"));
     }
-    for session in sessions {
-        let session = session_id(session);
-        // A session that cannot be read can still be deleted.
-        let events = load_events(stores, &session).await.unwrap_or_default();
-        stores.catalog.delete(&Principal::local(), &session).await?;
-        delete_typed_lines(context, &events);
-        delete_session_files(&context.environment, &Principal::local(), &session);
-    }
-    let plain = format!("Deleted: {}.\n", sessions.join(", "));
-    Ok(CommandOutput::new(plain, json!({ "deleted": sessions })))
-}
-
-/// Deletes the requests of a session from the input history of `lango chat`.
-fn delete_typed_lines(context: &CommandContext, events: &[Arc<Event>]) {
-    let Some(file) = context
-        .environment
-        .config_folder()
-        .map(|folder| folder.join(super::chat::HISTORY_FILE))
-    else {
-        return;
-    };
-    let Ok(history) = std::fs::read_to_string(&file) else {
-        return;
-    };
-    let is_deleted = |line: &str| {
-        events
-            .iter()
-            .any(|event| matches!(&event.body, EventBody::User { text } if text == line.trim()))
-    };
-    let remaining: Vec<&str> = history.lines().filter(|line| !is_deleted(line)).collect();
-    let _ = std::fs::write(&file, remaining.join("\n") + "\n");
+    let principal = Principal::local();
+    stores.catalog.rename(&principal, session, title).await?;
+    let title = stores.catalog.session(&principal, session).await?.title;
+    Ok(CommandOutput::new(
+        format!("{session}: {title}\n"),
+        json!({ "session": session, "title": title }),
+    ))
 }
 
 async fn fork(

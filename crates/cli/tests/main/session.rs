@@ -411,3 +411,22 @@ fn rejects_control_characters_in_session_ids() {
         );
     }
 }
+
+#[test]
+fn renames_a_session() {
+    let dir = TestDir::new();
+    ask_offline(&dir, "demo", "hello there");
+    let renamed = dir.lango(&["session", "rename", "demo", "Green", "tea", "--json"]);
+    assert_eq!(
+        renamed.json(),
+        json!({ "session": "demo", "title": "Green tea" })
+    );
+    let listed = dir.lango(&["session", "list", "--json"]).json();
+    assert_eq!(listed["items"][0]["title"], "Green tea");
+    let unknown = dir.lango(&["session", "rename", "none", "x", "--json"]);
+    assert_eq!(
+        (unknown.exit, unknown.error()["code"].clone()),
+        (2, json!("usage"))
+    );
+    assert_eq!(dir.lango(&["session", "rename", "demo", " "]).exit, 2);
+}

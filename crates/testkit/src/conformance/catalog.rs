@@ -21,6 +21,7 @@ pub async fn check(stores: &Stores) {
     events_are_paged(stores).await;
     prefixes_find_the_newest_names(stores).await;
     search_finds_requests_and_answers(stores).await;
+    titles_can_be_changed(stores).await;
     copies::check(stores).await;
     deletion::check(stores).await;
     records::check(stores).await;
@@ -190,5 +191,36 @@ async fn search_finds_requests_and_answers(stores: &Stores) {
             .collect();
         assert_eq!(found, expected, "{text}");
         assert!(hits.iter().all(|hit| hit.event.session == hit.session));
+    }
+}
+
+async fn titles_can_be_changed(stores: &Stores) {
+    let catalog = &*stores.catalog;
+    let (ann, session) = (Principal::new("titles"), SessionId::new("s"));
+    append_turn(
+        &*stores.sessions,
+        &key("titles", "s"),
+        "t1",
+        "first request",
+    )
+    .await;
+    let title = async || ok(catalog.session(&ann, &session).await).title;
+    assert_eq!(title().await, "first request");
+    ok(catalog.rename(&ann, &session, "my\nplans").await);
+    assert_eq!(title().await, "my plans", "on one line");
+    append_turn(
+        &*stores.sessions,
+        &key("titles", "s"),
+        "t2",
+        "second request",
+    )
+    .await;
+    assert_eq!(title().await, "my plans", "it stays");
+    let missing = SessionId::new("missing");
+    for (principal, session) in [(&ann, &missing), (&Principal::new("other"), &session)] {
+        assert_eq!(
+            catalog.rename(principal, session, "x").await,
+            Err(StoreError::SessionNotFound(session.to_string()))
+        );
     }
 }
