@@ -86,7 +86,7 @@ impl ApprovalPolicy {
     /// such a rule for this very call.
     pub(crate) fn has_exact_rule(&self, tool: &str, subject: &str) -> bool {
         let rule = self.rules.iter().find(|rule| rule.is_match(tool, subject));
-        rule.is_some_and(|rule| rule.matches.as_deref() == Some(subject) && !subject.contains('*'))
+        rule.is_some_and(|rule| rule.is_exactly(subject))
     }
 
     /// Returns true if data may be sent to a host after private content was read.
@@ -129,7 +129,12 @@ impl ApprovalPolicy {
 }
 
 impl ApprovalRule {
-    fn is_match(&self, tool: &str, subject: &str) -> bool {
+    /// Returns true if the rule names this subject and no other.
+    pub(crate) fn is_exactly(&self, subject: &str) -> bool {
+        self.matches.as_deref() == Some(subject) && !subject.contains('*')
+    }
+
+    pub(crate) fn is_match(&self, tool: &str, subject: &str) -> bool {
         let wildcard = if self.decision == Verdict::Auto {
             Wildcard::Plain
         } else {

@@ -17,7 +17,6 @@ use lango_domain::{AgentName, Label};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent_loop::{ActionResults, AgentLoop, AgentOutcome, LoopStep, ReplyNotes};
-use crate::approval_policy::ApprovalPolicy;
 use crate::calibration::Calibration;
 use crate::hooks::TurnHooks;
 use crate::limits::{TurnLimits, TurnSpend};
@@ -28,6 +27,7 @@ use crate::tool_execution::{AbortOnDrop, ContentOrigin, ToolOutcome};
 use crate::turn_clock::TurnClock;
 use crate::turn_error::TurnError;
 use crate::turn_log::{LogEntry, TurnLog};
+use crate::turn_permission::{TurnBudget, TurnPolicy};
 
 /// The time that a stopped turn has to write its last events.
 pub(crate) const STOP_GRACE_PERIOD: Duration = Duration::from_secs(3);
@@ -39,9 +39,11 @@ pub(crate) struct Driver {
     pub remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
     pub approver: Option<Arc<dyn Approver>>,
     pub hooks: TurnHooks,
-    pub approval_policy: ApprovalPolicy,
+    pub approval_policy: TurnPolicy,
     pub clock: TurnClock,
+    /// The configured limits, lowered to the budget.
     pub limits: TurnLimits,
+    pub budget: TurnBudget,
     pub calibration: Arc<Calibration>,
     pub log: TurnLog,
     pub stop: StopSignal,

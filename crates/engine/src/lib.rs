@@ -30,6 +30,7 @@ mod turn;
 mod turn_clock;
 mod turn_error;
 mod turn_log;
+mod turn_permission;
 mod turn_stream;
 
 pub use approval_policy::{ApprovalPolicy, ApprovalRule, Verdict};
@@ -40,4 +41,5 @@ pub use limits::{EngineSettings, TurnLimits};
 pub use recovery::UnfinishedTurn;
 pub use request::TurnRequest;
 pub use runner::{ClockAndIds, Models, Runner, RunnerParts};
+pub use turn_permission::{TurnBudget, TurnPermission};
 pub use turn_stream::TurnStream;

@@ -29,6 +29,7 @@ use crate::turn::{StartMode, store_timeout};
 use crate::turn_clock::TurnClock;
 use crate::turn_error::panic_message;
 use crate::turn_log::{LogEntry, TurnLog, TurnLogOptions};
+use crate::turn_permission::{TurnPermission, TurnPolicy};
 use crate::turn_stream::{TurnSignals, TurnStream};
 
 /// An upper bound for the bytes of one token.
@@ -42,7 +43,8 @@ pub struct RunnerParts {
     pub tree: AgentTree,
     pub models: Models,
     pub store: Arc<dyn SessionStore>,
-    /// Without an approver, every call that needs approval is denied.
+    /// The approver of turns that bring none of their own. Without one, every call that needs approval
+    /// is denied.
     pub approver: Option<Arc<dyn Approver>>,
     pub approval_policy: ApprovalPolicy,
     pub hooks: TurnHooks,
@@ -81,6 +83,7 @@ struct TurnStart {
     session: SessionId,
     principal: Principal,
     request: Option<NewRequest>,
+    permission: TurnPermission,
 }
 
 /// Runs the turns of one team. Cheap to clone.
@@ -158,6 +161,11 @@ impl Runner {
     ///
     /// Must be called within a tokio runtime.
     pub fn run(&self, request: TurnRequest) -> TurnStream {
+        self.run_with(request, TurnPermission::default())
+    }
+
+    /// Starts a turn with a permission that holds for this turn only. See [`Runner::run`].
+    pub fn run_with(&self, request: TurnRequest, permission: TurnPermission) -> TurnStream {
         let TurnRequest {
             session,
             principal,
@@ -173,6 +181,7 @@ impl Runner {
                 label,
                 attachments,
             }),
+            permission,
         })
     }
 
@@ -180,10 +189,21 @@ impl Runner {
     ///
     /// Must be called within a tokio runtime.
     pub fn resume(&self, session: SessionId, principal: Principal) -> TurnStream {
+        self.resume_with(session, principal, TurnPermission::default())
+    }
+
+    /// Resumes an unfinished turn with a permission for the rest of it. See [`Runner::resume`].
+    pub fn resume_with(
+        &self,
+        session: SessionId,
+        principal: Principal,
+        permission: TurnPermission,
+    ) -> TurnStream {
         self.start(TurnStart {
             session,
             principal,
             request: None,
+            permission,
         })
     }
 
@@ -262,14 +282,15 @@ impl RunnerInner {
             prepared = self.prepare(&start, lock, updates) => prepared,
         };
         let (mut log, unfinished) = prepared?;
+        let permission = start.permission;
         match (start.request, unfinished) {
             (Some(request), _) => {
-                let driver = self.new_driver(log, request.text.clone(), &signals);
+                let driver = self.new_driver(log, request.text.clone(), permission, &signals);
                 driver.run(StartMode::New(request), updates).await;
             }
             (None, Some(unfinished)) if !unfinished.is_answered => {
                 log.turn = unfinished.turn;
-                let driver = self.new_driver(log, unfinished.request, &signals);
+                let driver = self.new_driver(log, unfinished.request, permission, &signals);
                 driver
                     .delegations
                     .store(unfinished.delegations, Ordering::Relaxed);
@@ -332,16 +353,30 @@ impl RunnerInner {
         .await
     }
 
-    fn new_driver(&self, log: TurnLog, request: String, signals: &TurnSignals) -> Arc<Driver> {
+    fn new_driver(
+        &self,
+        log: TurnLog,
+        request: String,
+        permission: TurnPermission,
+        signals: &TurnSignals,
+    ) -> Arc<Driver> {
+        let TurnPermission {
+            approver,
+            approval_wait,
+            rules,
+            budget,
+        } = permission;
+        let configured = self.approval_policy.clone();
         Arc::new(Driver {
             team: Arc::clone(&self.team),
             models: self.models.clone(),
             remotes: self.remotes.clone(),
-            approver: self.approver.clone(),
-            approval_policy: self.approval_policy.clone(),
+            approver: approver.or_else(|| self.approver.clone()),
+            approval_policy: TurnPolicy::new(configured, rules, approval_wait),
             hooks: self.hooks.clone(),
             clock: TurnClock::default(),
-            limits: self.limits.clone(),
+            limits: budget.apply_to(&self.limits),
+            budget,
             calibration: Arc::clone(&self.calibration),
             log,
             stop: StopSignal::new(signals.cancel.clone()),

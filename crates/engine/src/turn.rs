@@ -122,10 +122,15 @@ impl Driver {
             FailureFamily::Limit => format!("{} {summary}", failure.message),
             _ => failure.message,
         };
+        let hint = if self.budget.has_set(failure.code, &self.limits) {
+            "The budget of this turn sets the limit.".to_owned()
+        } else {
+            failure.hint
+        };
         EventBody::TurnFailed {
             code: failure.code,
             message,
-            hint: failure.hint,
+            hint,
         }
     }
 }
