@@ -7,9 +7,9 @@ use lango_domain::Stores;
 use lango_tools::shell::SandboxChoice;
 use serde_json::{Value, json};
 
-use crate::assistant::selected_models;
 use crate::capabilities::capability_checks;
 use crate::config::LoadedConfig;
+use crate::connected_models::selected_models;
 use crate::environment::Environment;
 use crate::lazy_stores::LazyStores;
 use crate::store::store_file;

@@ -14,9 +14,9 @@ use lango_domain::Tool;
 use lango_domain::documents::PassageExpander;
 use lango_graph::GraphExpander;
 
-use crate::assistant::jitter;
 use crate::capabilities::CapabilityContext;
 use crate::config::{ConfigError, LoadedConfig};
+use crate::connected_models::jitter;
 use crate::environment::Environment;
 use crate::toolset::own_folders;
 

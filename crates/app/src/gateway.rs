@@ -10,20 +10,21 @@ use lango_domain::access_tokens::token_value;
 use lango_domain::secret::Secret;
 use lango_engine::{Runner, RunnerParts};
 use lango_gateway::{
-    ClientBridge, Gateway, GatewayClockAndIds, ServedTeam, SkippedItem, TaskBackend, TeamInfo,
-    UnreachableAgents,
+    Gateway, GatewayClockAndIds, ServedTeam, SkippedItem, TaskBackend, UnreachableAgents,
 };
 use lango_remote::{RemoteAvailability, RemoteTeam};
+use lango_runtime::{ClientBridge, Runtime, RuntimeParts};
 use uuid::Uuid;
 
-use crate::assistant::{StartError, connect_models, runner_parts};
+use crate::assistant::{StartError, runner_parts};
 use crate::capabilities::{CapabilityContext, capability_tools};
 use crate::config::{ConfigError, LoadedConfig};
+use crate::connected_models::connect_models;
 use crate::environment::Environment;
 use crate::hooks::turn_hooks;
 use crate::lazy_stores::LazyStores;
 use crate::recording::Recording;
-use crate::remote_agents::{connect_remote_agents, refresh_in_background};
+use crate::remote_agents::{connect_remote_agents, reachable_agents, refresh_in_background};
 use crate::store::delete_session_files;
 use crate::team::assemble_team_with;
 use crate::toolset::Toolset;
@@ -34,6 +35,8 @@ const SKILLS_INTERVAL: Duration = Duration::from_secs(5);
 /// A server that is ready to listen.
 pub struct GatewayServer {
     pub gateway: Gateway,
+    /// Runs every turn of this process: those of clients, and unattended ones.
+    pub runtime: Runtime,
     /// The display name of the model.
     pub model_name: String,
     /// Warnings about the configuration and the files of the team.
@@ -61,7 +64,10 @@ impl GatewayServer {
             // Read before the build, so that an agent that joins meanwhile triggers another one.
             seen = generation.current();
             match self.team_builder.build() {
-                Ok(built) => self.gateway.replace_team(built.team),
+                Ok(built) => {
+                    self.runtime.replace_runner(built.runner);
+                    self.gateway.replace_team(built.team);
+                }
                 Err(error) => {
                     tracing::warn!(%error, "the team could not be rebuilt and stays unchanged")
                 }
@@ -90,17 +96,19 @@ pub fn build_server(
         stores: stores.clone(),
     };
     let generation = team_builder.toolset().generation().current();
-    let BuiltTeam {
-        team,
-        model_name,
-        warnings,
-    } = team_builder.build()?;
+    let built = team_builder.build()?;
+    let runtime = Runtime::new(RuntimeParts {
+        runner: built.runner,
+        approver: Some(bridge.approver()),
+        limiter: loaded.settings.server.turn_limiter(),
+    });
     let home = environment.clone();
     let parts = lango_gateway::GatewayParts {
         settings: loaded.settings.server.clone(),
         stores,
+        runtime: runtime.clone(),
         client_bridge: bridge,
-        team,
+        team: built.team,
         delete_session_hook: Arc::new(move |principal, session| {
             delete_session_files(&home, principal, session)
         }),
@@ -116,8 +124,9 @@ pub fn build_server(
     let gateway = Gateway::with_task_backend(parts, tasks);
     Ok(GatewayServer {
         gateway,
-        model_name,
-        warnings,
+        runtime,
+        model_name: built.model_name,
+        warnings: built.warnings,
         team_builder,
         team_generation: generation,
     })
@@ -136,6 +145,7 @@ struct TeamBuilder {
 }
 
 struct BuiltTeam {
+    runner: Runner,
     team: ServedTeam,
     model_name: String,
     warnings: Vec<String>,
@@ -162,7 +172,7 @@ impl TeamBuilder {
             .cloned()
             .chain(team.warnings())
             .collect();
-        let info = TeamInfo::from_tree(&team.tree)
+        let served_team = ServedTeam::from_tree(&team.tree)
             .with_unreachable(unreachable_agents(&self.remote_agents));
         let model_name = connected.display_name();
         let mut hooks = turn_hooks(
@@ -175,17 +185,12 @@ impl TeamBuilder {
         hooks.context_sources.push(self.bridge.context_source());
         let parts = runner_parts(loaded, team.tree, connected.models, hooks, &self.stores);
         let runner = Runner::new(RunnerParts {
-            approver: Some(self.bridge.approver()),
-            remotes: self
-                .remote_agents
-                .agents()
-                .into_iter()
-                .map(|member| (member.name, member.agent))
-                .collect(),
+            remotes: reachable_agents(&self.remote_agents),
             ..parts
         });
         Ok(BuiltTeam {
-            team: ServedTeam::new(info, runner),
+            runner,
+            team: served_team,
             model_name,
             warnings,
         })

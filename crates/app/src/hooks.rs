@@ -3,8 +3,9 @@
 use lango_domain::Stores;
 use lango_engine::TurnHooks;
 
-use crate::assistant::{ConnectedModels, StartError};
+use crate::assistant::StartError;
 use crate::config::LoadedConfig;
+use crate::connected_models::ConnectedModels;
 use crate::environment::Environment;
 use crate::recording::Recording;
 use crate::{knowledge_base, memory};

@@ -4,6 +4,7 @@
 mod assistant;
 mod capabilities;
 pub mod config;
+mod connected_models;
 mod doctor;
 mod documents;
 mod environment;
@@ -30,12 +31,10 @@ pub mod capability {
     pub use lango_tools as tools;
 }
 
-pub use assistant::{
-    Assistant, AssistantOptions, StartError, check_models, known_secrets, new_session,
-    selected_models,
-};
+pub use assistant::{Assistant, AssistantOptions, StartError, known_secrets, new_session};
 pub use capabilities::{CapabilityContext, capability_tools};
 pub use config::{ConfigError, LoadedConfig, Overrides};
+pub use connected_models::{check_models, selected_models};
 pub use doctor::{CheckStatus, DoctorCheck, doctor_checks};
 pub use documents::{open_document_index, user_ingest_source};
 pub use environment::Environment;
@@ -52,7 +51,7 @@ pub use store::{apply_retention, delete_session_files, open_stores_in, restore_s
 pub use team::{AssembledTeam, assemble_team, assemble_team_with};
 pub use toolset::{Toolset, confinement, undo_storage, workspace_folder};
 
-pub use lango_engine::{LegacyMessage, TurnStream, replay_author};
+pub use lango_engine::{LegacyMessage, replay_author};
 pub use lango_gateway::RouteResponse;
 pub use lango_models::{SelectedModel, SelectionError, offline};
 pub use lango_net::{
@@ -62,6 +61,7 @@ pub use lango_remote::{
     CardReport, InterfaceReport, RemoteAgentSettings, RemoteAvailability, RemoteStatus, RemoteTeam,
     check_card,
 };
+pub use lango_runtime::{Runtime, StartTurnError, TurnHandle, TurnSpec};
 pub use lango_team::{
     CapabilityMap, RoleToolSet, ToolClaims, capability_description, partition_tools,
     sample_tool_names,

@@ -13,9 +13,10 @@ use lango_memory::observational_memory::{MemoryParts, ObservationalMemory, Obser
 use lango_models::SelectedModel;
 use lango_text::secret_scan::SecretScanner;
 
-use crate::assistant::{StartError, jitter, known_secrets, observer_model};
+use crate::assistant::{StartError, known_secrets};
 use crate::capabilities::CapabilityContext;
 use crate::config::{ConfigError, LoadedConfig};
+use crate::connected_models::{jitter, observer_model};
 use crate::environment::Environment;
 use crate::recording::Recording;
 

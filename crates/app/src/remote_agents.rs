@@ -1,6 +1,10 @@
 //! Connects the remote agents of the settings.
 
-use lango_domain::{Generation, TeamMode};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lango_domain::remote_agent::RemoteAgent;
+use lango_domain::{AgentName, Generation, TeamMode};
 use lango_remote::{RemoteSettings, RemoteTeam};
 
 use crate::config::{ConfigError, LoadedConfig};
@@ -43,6 +47,14 @@ pub fn no_remote_agents() -> RemoteTeam {
         lango_net::AddressPolicy::Public,
         Generation::default(),
     )
+}
+
+/// Returns the remote agents that are reachable now, for a runner.
+pub(crate) fn reachable_agents(
+    remote_agents: &RemoteTeam,
+) -> BTreeMap<AgentName, Arc<dyn RemoteAgent>> {
+    let members = remote_agents.agents().into_iter();
+    members.map(|member| (member.name, member.agent)).collect()
 }
 
 /// Refreshes the remote agents in a background thread until the process exits.

@@ -12,6 +12,7 @@ use lango_app::{
 };
 use lango_domain::event::{EventBody, Principal, SessionId, Update};
 use lango_engine::TurnRequest;
+use lango_runtime::TurnSpec;
 use lango_testkit::endless;
 use lango_testkit::model_server::{ModelServer, ServerReply};
 use serde::{Deserialize, Serialize};
@@ -125,9 +126,8 @@ pub fn child(child: &FaultsChild) -> Result<()> {
             };
             let assistant = Assistant::open(&loaded, &environment, options)?;
             let (session, principal) = (SessionId::new("s"), Principal::local());
-            let mut updates = assistant
-                .runner
-                .run(TurnRequest::from_user(session, principal, "hello"));
+            let request = TurnRequest::from_user(session, principal, "hello");
+            let mut updates = assistant.runtime.start_turn(TurnSpec::request(request))?;
             let mut code = "answered".to_owned();
             while let Some(update) = updates.next().await {
                 if let Update::Event(event) = update

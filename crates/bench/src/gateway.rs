@@ -19,9 +19,8 @@ use lango_domain::access_tokens::{AccessToken, TokenScope, token_value};
 use lango_domain::event::{Principal, TurnId, Usage};
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 use lango_engine::{ApprovalPolicy, Models, Runner, TurnHooks, TurnLimits};
-use lango_gateway::{
-    ClientBridge, Gateway, GatewayClockAndIds, GatewayParts, ServedTeam, ServerSettings, TeamInfo,
-};
+use lango_gateway::{Gateway, GatewayClockAndIds, GatewayParts, ServedTeam, ServerSettings};
+use lango_runtime::{ClientBridge, Runtime, RuntimeParts};
 use lango_store::{SqliteStore, StoreLocation};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -134,9 +133,16 @@ pub fn child(file: &Path) -> Result<()> {
             ..ServerSettings::default()
         };
         let ids = AtomicUsize::new(0);
+        let (team, runner) = instant_team(&stores, &bridge)?;
+        let runtime = Runtime::new(RuntimeParts {
+            runner,
+            approver: Some(bridge.approver()),
+            limiter: settings.turn_limiter(),
+        });
         let gateway = Gateway::new(GatewayParts {
             settings,
-            team: instant_team(&stores, &bridge)?,
+            runtime,
+            team,
             stores,
             client_bridge: bridge,
             delete_session_hook: Arc::new(|_, _| {}),
@@ -152,9 +158,9 @@ pub fn child(file: &Path) -> Result<()> {
     })
 }
 
-fn instant_team(stores: &Stores, bridge: &ClientBridge) -> Result<ServedTeam> {
+fn instant_team(stores: &Stores, bridge: &ClientBridge) -> Result<(ServedTeam, Runner)> {
     let tree = team::build_tree()?;
-    let info = TeamInfo::from_tree(&tree);
+    let team = ServedTeam::from_tree(&tree);
     let turns = AtomicUsize::new(0);
     let runner = Runner::new(lango_engine::RunnerParts {
         tree,
@@ -163,7 +169,7 @@ fn instant_team(stores: &Stores, bridge: &ClientBridge) -> Result<ServedTeam> {
             per_agent: BTreeMap::new(),
         },
         store: Arc::clone(&stores.sessions),
-        approver: Some(bridge.approver()),
+        approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks {
             context_sources: vec![bridge.context_source()],
@@ -178,7 +184,7 @@ fn instant_team(stores: &Stores, bridge: &ClientBridge) -> Result<ServedTeam> {
             }),
         },
     });
-    Ok(ServedTeam::new(info, runner))
+    Ok((team, runner))
 }
 
 /// A model that answers immediately.

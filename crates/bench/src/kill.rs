@@ -17,8 +17,9 @@ use lango_app::{
     Toolset,
 };
 use lango_domain::event::{CallId, Event, EventBody, Principal, SessionId, Update};
-use lango_domain::session::{HistoryWindow, SessionKeyRef};
+use lango_domain::session::{HistoryWindow, SessionKey, SessionKeyRef};
 use lango_engine::TurnRequest;
+use lango_runtime::TurnSpec;
 use lango_testkit::model_server::{ModelServer, ReceivedRequest, ServerReply};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -67,14 +68,13 @@ pub fn child(child: &KillChild) -> Result<()> {
             };
             let assistant = Assistant::open(&loaded, &environment, options)?;
             let (session, principal) = (SessionId::new(child.session.as_str()), Principal::local());
-            let mut updates = match &child.text {
+            let spec = match &child.text {
                 Some(text) => {
-                    assistant
-                        .runner
-                        .run(TurnRequest::from_user(session, principal, text.clone()))
+                    TurnSpec::request(TurnRequest::from_user(session, principal, text.clone()))
                 }
-                None => assistant.runner.resume(session, principal),
+                None => TurnSpec::resume(SessionKey { session, principal }),
             };
+            let mut updates = assistant.runtime.start_turn(spec)?;
             let mut stdout = std::io::stdout();
             while let Some(update) = updates.next().await {
                 match update {

@@ -143,7 +143,7 @@ const MAX_WAIT: Duration = Duration::from_secs(20);
 /// Ctrl-C skips the wait; unfinished work is done after the next turn.
 async fn wait_for_hooks(assistant: &lango_app::Assistant) {
     tokio::select! {
-        () = assistant.runner.wait_for_hooks() => {}
+        () = assistant.runtime.wait_for_hooks() => {}
         () = tokio::time::sleep(MAX_WAIT) => {}
         _ = tokio::signal::ctrl_c() => {}
     }

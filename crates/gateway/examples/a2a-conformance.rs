@@ -25,13 +25,14 @@ use lango_domain::access_tokens::{AccessToken, TokenScope, token_value};
 use lango_domain::event::Principal;
 use lango_engine::{ApprovalPolicy, InMemorySessionStore, Models, Runner, TurnHooks, TurnLimits};
 use lango_gateway::{
-    A2aSettings, ClientBridge, Gateway, GatewayClockAndIds, GatewayParts, ServedTeam,
-    ServerSettings, TaskAssignment, TaskBackend, TaskStep, TaskSteps, TeamInfo, Worker,
+    A2aSettings, Gateway, GatewayClockAndIds, GatewayParts, ServedTeam, ServerSettings,
+    TaskAssignment, TaskBackend, TaskStep, TaskSteps, Worker,
 };
 use lango_net::AddressPolicy;
 use lango_remote::a2a::{
     Artifact, ArtifactId, Message, MessageId, Part, PartContent, ProtocolError, Role, TaskState,
 };
+use lango_runtime::{ClientBridge, Runtime, RuntimeParts, TurnLimiter};
 use lango_store::{SqliteStore, StoreLocation};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script_runner;
@@ -93,7 +94,7 @@ fn gateway(stores: Stores, port: u16) -> Result<Gateway, Box<dyn Error>> {
         tools: vec![scripted_tool("fs_read", &[])],
         ..Config::default()
     })?;
-    let info = TeamInfo::from_tree(&tree);
+    let team = ServedTeam::from_tree(&tree);
     let now: Clock = Arc::new(Timestamp::now);
     let bridge = ClientBridge::new(stores.clone(), Arc::clone(&now));
     let runner = Runner::new(lango_engine::RunnerParts {
@@ -128,8 +129,13 @@ fn gateway(stores: Stores, port: u16) -> Result<Gateway, Box<dyn Error>> {
     let parts = GatewayParts {
         settings,
         stores,
+        runtime: Runtime::new(RuntimeParts {
+            runner,
+            approver: None,
+            limiter: TurnLimiter::unlimited(),
+        }),
         client_bridge: bridge,
-        team: ServedTeam::new(info, runner),
+        team,
         delete_session_hook: Arc::new(|_, _| ()),
         clock_and_ids: GatewayClockAndIds {
             now,

@@ -9,11 +9,9 @@ use lango_domain::Clock;
 use lango_domain::Stores;
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::{AgentLocation, AgentTree, TeamMode};
-use lango_engine::Runner;
 use lango_models::offline::OfflineRouter;
 use lango_runtime::{
-    ClientBridge, Runtime, RuntimeParts, SessionSubscribers, StartTurnError, TooManyTurns,
-    TurnHandle, TurnSpec,
+    ClientBridge, Runtime, SessionSubscribers, StartTurnError, TooManyTurns, TurnHandle, TurnSpec,
 };
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -33,7 +31,9 @@ use crate::stream_limit::{StreamLimiter, StreamPermit};
 pub struct GatewayParts {
     pub settings: ServerSettings,
     pub stores: Stores,
-    /// The bridge that the team's runner uses for approvals and client context.
+    /// Runs the turns. Other parts of the process may share it.
+    pub runtime: Runtime,
+    /// The bridge that the runtime uses for approvals and the team for client context.
     pub client_bridge: ClientBridge,
     pub team: ServedTeam,
     /// Deletes the data that a deleted session has outside the store.
@@ -51,42 +51,10 @@ pub struct GatewayClockAndIds {
     pub new_id: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
-/// The team that answers requests, with the descriptions that need no model call.
+/// The description of the team that answers requests. It needs no model call.
 pub struct ServedTeam {
-    pub(crate) runner: Runner,
     pub(crate) agents: AgentList,
     pub(crate) router: OfflineRouter,
-    unreachable: UnreachableAgents,
-}
-
-impl ServedTeam {
-    /// Combines the description of a tree with the runner built from it.
-    pub fn new(info: TeamInfo, runner: Runner) -> Self {
-        Self {
-            runner,
-            agents: info.agents,
-            router: info.router,
-            unreachable: info.unreachable,
-        }
-    }
-
-    /// Returns the agents, including those that are currently unreachable.
-    pub(crate) fn list(&self) -> AgentList {
-        let mut list = self.agents.clone();
-        list.skipped.extend((self.unreachable)());
-        list
-    }
-
-    /// Returns the agents that can answer a turn on their own.
-    pub(crate) fn specialists(&self) -> impl Iterator<Item = &AgentItem> {
-        self.agents.agents.iter().filter(|agent| !agent.remote)
-    }
-}
-
-/// The description of an agent tree, read before the runner takes the tree.
-pub struct TeamInfo {
-    agents: AgentList,
-    router: OfflineRouter,
     unreachable: UnreachableAgents,
 }
 
@@ -94,7 +62,8 @@ pub struct TeamInfo {
 /// listing.
 pub type UnreachableAgents = Arc<dyn Fn() -> Vec<SkippedItem> + Send + Sync>;
 
-impl TeamInfo {
+impl ServedTeam {
+    /// Describes a tree, before a runner takes it.
     pub fn from_tree(tree: &AgentTree) -> Self {
         let agents = match tree.mode {
             TeamMode::Multi => tree.specialists.as_slice(),
@@ -139,6 +108,17 @@ impl TeamInfo {
             ..self
         }
     }
+    /// Returns the agents, including those that are currently unreachable.
+    pub(crate) fn list(&self) -> AgentList {
+        let mut list = self.agents.clone();
+        list.skipped.extend((self.unreachable)());
+        list
+    }
+
+    /// Returns the agents that can answer a turn on their own.
+    pub(crate) fn specialists(&self) -> impl Iterator<Item = &AgentItem> {
+        self.agents.agents.iter().filter(|agent| !agent.remote)
+    }
 }
 
 /// The server's state; cheap to clone.
@@ -151,6 +131,7 @@ struct GatewayInner {
     settings: ServerSettings,
     stores: Stores,
     runtime: Runtime,
+    client_bridge: ClientBridge,
     team: RwLock<Arc<ServedTeam>>,
     delete_session_hook: DeleteSessionHook,
     clock_and_ids: GatewayClockAndIds,
@@ -174,6 +155,7 @@ impl Gateway {
         let GatewayParts {
             settings,
             stores,
+            runtime,
             client_bridge,
             team,
             delete_session_hook,
@@ -181,13 +163,7 @@ impl Gateway {
         } = parts;
         let metrics = Arc::<Metrics>::default();
         let turn_metrics = Arc::clone(&metrics);
-        let runtime = Runtime::new(RuntimeParts {
-            runner: team.runner.clone(),
-            client_bridge,
-            turns: settings.turns.get(),
-            turns_per_principal: settings.turns_per_principal.get(),
-            on_turn_end: Box::new(move |meter| turn_metrics.record_turn(meter)),
-        });
+        runtime.observe_turns(Box::new(move |meter| turn_metrics.record_turn(meter)));
         Self {
             inner: Arc::new(GatewayInner {
                 origin_policy: OriginPolicy::new(&settings),
@@ -195,6 +171,7 @@ impl Gateway {
                 settings,
                 stores,
                 runtime,
+                client_bridge,
                 team: RwLock::new(Arc::new(team)),
                 delete_session_hook,
                 clock_and_ids,
@@ -217,10 +194,10 @@ impl Gateway {
     }
 
     pub fn client_bridge(&self) -> &ClientBridge {
-        self.inner.runtime.client_bridge()
+        &self.inner.client_bridge
     }
 
-    /// Returns the current team. Running turns keep the team they started with.
+    /// Returns the description of the current team.
     pub fn team(&self) -> Arc<ServedTeam> {
         Arc::clone(
             &self
@@ -231,9 +208,8 @@ impl Gateway {
         )
     }
 
-    /// Replaces the team for future turns.
+    /// Replaces the description of the team, after [`Runtime::replace_runner`].
     pub fn replace_team(&self, team: ServedTeam) {
-        self.runtime().replace_runner(team.runner.clone());
         *self
             .inner
             .team

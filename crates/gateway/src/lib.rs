@@ -3,8 +3,7 @@
 //! A request passes through [`cors`] (Host and Origin), [`auth`] (bearer token to [`Caller`], then
 //! scopes) and [`rate_limit`] before it reaches its route in [`api`], [`openai`], [`a2a`] or
 //! [`status`]. [`router`] and [`openapi`] are both built from the records of the routes ([`route`]).
-//! Every turn is started by [`turns`] and runs through the same [`lango_engine::Runner`] as on the
-//! command line.
+//! Every turn runs through a [`lango_runtime::Runtime`], as on the command line.
 
 mod a2a;
 mod api;
@@ -34,10 +33,7 @@ pub use api::team::{AgentItem, AgentList, RankedAgent, RouteResponse, SkippedIte
 pub use auth::Caller;
 pub use error::ApiError;
 pub use gateway::{
-    DeleteSessionHook, Gateway, GatewayClockAndIds, GatewayParts, ServedTeam, TeamInfo,
-    UnreachableAgents,
+    DeleteSessionHook, Gateway, GatewayClockAndIds, GatewayParts, ServedTeam, UnreachableAgents,
 };
-pub use lango_runtime::ClientBridge;
-pub use lango_runtime::{OnDisconnect, TurnHandle, TurnInput, TurnSpec, TurnTarget};
 pub use openapi::document as openapi_document;
 pub use settings::ServerSettings;

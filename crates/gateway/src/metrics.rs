@@ -32,9 +32,9 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub fn record_turn(&self, meter: TurnMeter) {
+    pub fn record_turn(&self, meter: &TurnMeter) {
         let duration = meter.started.elapsed();
-        let end = meter.end.unwrap_or_else(|| "parked".to_owned());
+        let end = meter.end.clone().unwrap_or_else(|| "parked".to_owned());
         *self
             .turns
             .lock()

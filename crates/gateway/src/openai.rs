@@ -31,7 +31,8 @@ use crate::route::{
 use crate::sse;
 use chat::{ChatBody, ChatRequest, ResponseMode};
 use completion::{Completion, CompletionBody, TurnAccumulator};
-use lango_runtime::{OnDisconnect, TurnHandle, TurnInput, TurnSpec};
+use lango_engine::TurnRequest;
+use lango_runtime::{TurnHandle, TurnSpec};
 
 /// The data of the last event of a stream, which is not JSON.
 pub(crate) const DONE_MARKER: &str = "[DONE]";
@@ -154,12 +155,10 @@ async fn create_completion(
             .client_context()
             .insert(&key, chat.system.clone())
     });
+    let request = TurnRequest::from_user(key.session, key.principal, chat.request);
     let turn = gateway.start_turn(TurnSpec {
-        principal: key.principal,
-        session: key.session,
         target: chat.target,
-        input: TurnInput::Request(chat.request),
-        on_disconnect: OnDisconnect::Cancel,
+        ..TurnSpec::request(request)
     })?;
     drop(matched.claim);
     let completion = Completion {

@@ -46,7 +46,7 @@ impl Gateway {
         self.close_connections().cancel();
         connections.close();
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, connections.wait()).await;
-        self.team().runner.wait_for_hooks().await;
+        self.runtime().wait_for_hooks().await;
     }
 
     /// Recovers the tasks of earlier processes in the background and notifies their subscribers.

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
+use lango_runtime::TurnLimiter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +85,11 @@ impl Default for ServerSettings {
 }
 
 impl ServerSettings {
+    /// Returns the limiter of concurrent turns.
+    pub fn turn_limiter(&self) -> TurnLimiter {
+        TurnLimiter::new(self.turns.get(), self.turns_per_principal.get())
+    }
+
     pub(crate) fn header_timeout(&self) -> Duration {
         Duration::from_secs(self.header_seconds.get())
     }

@@ -70,7 +70,7 @@ impl ClientBridge {
         }
     }
 
-    /// Returns the approver for the runner.
+    /// Returns the approver for the runtime.
     pub fn approver(&self) -> Arc<dyn Approver> {
         Arc::new(self.clone())
     }

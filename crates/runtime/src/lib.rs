@@ -1,4 +1,4 @@
-//! Starts, follows, cancels and approves turns, for HTTP, A2A and every other way in.
+//! Starts, follows, cancels and approves turns, for the terminal, HTTP, A2A and every other way in.
 
 pub mod approvals;
 pub mod client_context;
@@ -9,7 +9,7 @@ mod turn_meter;
 mod turns;
 
 pub use approvals::ClientBridge;
-pub use runtime::{Runtime, RuntimeParts, StartTurnError};
+pub use runtime::{Runtime, RuntimeParts, StartTurnError, TurnObserver};
 pub use subscribers::SessionSubscribers;
 pub use turn_limit::{TooManyTurns, TurnLimiter, TurnPermit};
 pub use turn_meter::TurnMeter;

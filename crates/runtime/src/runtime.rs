@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use lango_domain::AgentName;
+use lango_domain::approval::Approver;
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::SessionKey;
-use lango_engine::{Runner, TurnRequest};
+use lango_domain::{AgentName, StoreError};
+use lango_engine::{Runner, TurnPermission, TurnStream, UnfinishedTurn};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::approvals::ClientBridge;
 use crate::subscribers::SessionSubscribers;
 use crate::turn_limit::{TooManyTurns, TurnLimiter};
 use crate::turn_meter::TurnMeter;
@@ -19,14 +19,13 @@ use crate::turns::{RunningTurns, TurnHandle, TurnInput, TurnSpec, TurnTarget, Tu
 /// The parts of a [`Runtime`].
 pub struct RuntimeParts {
     pub runner: Runner,
-    /// The bridge that the runner uses for approvals and client context.
-    pub client_bridge: ClientBridge,
-    /// Most turns that run at the same time.
-    pub turns: usize,
-    pub turns_per_principal: usize,
-    /// Called when a turn has ended.
-    pub on_turn_end: Box<dyn Fn(TurnMeter) + Send + Sync>,
+    /// The approver of turns that bring none of their own: the terminal, or the clients of a server.
+    pub approver: Option<Arc<dyn Approver>>,
+    pub limiter: TurnLimiter,
 }
+
+/// Called when a turn has ended.
+pub type TurnObserver = Box<dyn Fn(&TurnMeter) + Send + Sync>;
 
 /// Runs the turns of a team. Cheap to clone.
 #[derive(Clone)]
@@ -36,9 +35,9 @@ pub struct Runtime {
 
 struct RuntimeInner {
     runner: RwLock<Runner>,
-    client_bridge: ClientBridge,
+    approver: Option<Arc<dyn Approver>>,
     limiter: Arc<TurnLimiter>,
-    on_turn_end: Box<dyn Fn(TurnMeter) + Send + Sync>,
+    observers: RwLock<Vec<TurnObserver>>,
     subscribers: SessionSubscribers,
     running_turns: RunningTurns,
     tasks: TaskTracker,
@@ -62,9 +61,9 @@ impl Runtime {
         Self {
             inner: Arc::new(RuntimeInner {
                 runner: RwLock::new(parts.runner),
-                client_bridge: parts.client_bridge,
-                limiter: Arc::new(TurnLimiter::new(parts.turns, parts.turns_per_principal)),
-                on_turn_end: parts.on_turn_end,
+                approver: parts.approver,
+                limiter: Arc::new(parts.limiter),
+                observers: RwLock::default(),
                 subscribers: SessionSubscribers::default(),
                 running_turns: RunningTurns::default(),
                 tasks: TaskTracker::new(),
@@ -79,26 +78,17 @@ impl Runtime {
         if self.shutdown_started().is_cancelled() {
             return Err(StartTurnError::ShuttingDown);
         }
-        let runner = self.runner_for(&spec.target)?;
-        let permit = self.inner.limiter.acquire(&spec.principal);
-        let permit = permit.map_err(StartTurnError::TooMany)?;
         let TurnSpec {
-            principal,
-            session,
             input,
+            target,
             on_disconnect,
-            ..
+            permission,
         } = spec;
-        let key = SessionKey {
-            principal: principal.clone(),
-            session: session.clone(),
-        };
-        let stream = match input {
-            TurnInput::Request(text) => {
-                runner.run(TurnRequest::from_user(session, principal, text))
-            }
-            TurnInput::Resume => runner.resume(session, principal),
-        };
+        let runner = self.runner_for(&target)?;
+        let key = input.session_key();
+        let permit = self.inner.limiter.acquire(&key.principal);
+        let permit = permit.map_err(StartTurnError::TooMany)?;
+        let stream = self.start_stream(&runner, input, permission);
         let (sender, updates) = unbounded_channel();
         let (number, cancel) = self.running_turns().insert(&key);
         let handle = TurnHandle {
@@ -111,25 +101,79 @@ impl Runtime {
             number,
             cancel,
             on_disconnect,
-            sender,
             permit,
+            sender,
         };
         self.inner.tasks.spawn(task.run(stream));
         Ok(handle)
     }
 
+    fn start_stream(
+        &self,
+        runner: &Runner,
+        input: TurnInput,
+        permission: TurnPermission,
+    ) -> TurnStream {
+        let approver = permission.approver.or_else(|| self.inner.approver.clone());
+        let permission = TurnPermission {
+            approver,
+            ..permission
+        };
+        match input {
+            TurnInput::Request(request) => runner.run_with(request, permission),
+            TurnInput::Resume(SessionKey { session, principal }) => {
+                runner.resume_with(session, principal, permission)
+            }
+        }
+    }
+
     fn runner_for(&self, target: &TurnTarget) -> Result<Runner, StartTurnError> {
-        let runner = self
-            .inner
-            .runner
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let runner = self.runner();
         match target {
-            TurnTarget::Team => Ok(runner.clone()),
+            TurnTarget::Team => Ok(runner),
             TurnTarget::Agent(agent) => runner
                 .single_agent(agent.as_str())
                 .ok_or_else(|| StartTurnError::UnknownAgent(agent.clone())),
         }
+    }
+
+    /// Returns the runner of the current team.
+    fn runner(&self) -> Runner {
+        self.inner
+            .runner
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Returns the agent that every turn of the current team starts with.
+    pub fn root(&self) -> AgentName {
+        self.runner().root().clone()
+    }
+
+    /// Returns the turn that [`TurnSpec::resume`] would resume.
+    pub async fn find_unfinished_turn(
+        &self,
+        key: &SessionKey,
+    ) -> Result<Option<UnfinishedTurn>, StoreError> {
+        let runner = self.runner();
+        runner
+            .find_unfinished_turn(&key.session, &key.principal)
+            .await
+    }
+
+    /// Waits until the after-turn hooks of the current team's finished turns are done.
+    pub async fn wait_for_hooks(&self) {
+        self.runner().wait_for_hooks().await;
+    }
+
+    /// Adds a function that is called for every turn that has ended.
+    pub fn observe_turns(&self, observer: TurnObserver) {
+        self.inner
+            .observers
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(observer);
     }
 
     /// Replaces the team for future turns. Running turns keep the team they started with.
@@ -158,10 +202,6 @@ impl Runtime {
         self.inner.limiter.turns_running()
     }
 
-    pub fn client_bridge(&self) -> &ClientBridge {
-        &self.inner.client_bridge
-    }
-
     pub fn subscribers(&self) -> &SessionSubscribers {
         &self.inner.subscribers
     }
@@ -185,7 +225,9 @@ impl Runtime {
         &self.inner.running_turns
     }
 
-    pub(crate) fn record_turn(&self, meter: TurnMeter) {
-        (self.inner.on_turn_end)(meter);
+    pub(crate) fn record_turn(&self, meter: &TurnMeter) {
+        let observers = self.inner.observers.read();
+        let observers = observers.unwrap_or_else(PoisonError::into_inner);
+        observers.iter().for_each(|observer| observer(meter));
     }
 }

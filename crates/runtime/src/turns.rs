@@ -8,9 +8,9 @@ use std::task::{Context, Poll};
 use futures::StreamExt;
 use futures::stream::Stream;
 use lango_domain::AgentName;
-use lango_domain::event::{Principal, SessionId, Update};
+use lango_domain::event::Update;
 use lango_domain::session::SessionKey;
-use lango_engine::TurnStream;
+use lango_engine::{TurnPermission, TurnRequest, TurnStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio_util::sync::CancellationToken;
 
@@ -21,11 +21,32 @@ use crate::turn_meter::TurnMeter;
 /// The specification of a turn.
 #[derive(Clone, Debug)]
 pub struct TurnSpec {
-    pub principal: Principal,
-    pub session: SessionId,
-    pub target: TurnTarget,
     pub input: TurnInput,
+    pub target: TurnTarget,
     pub on_disconnect: OnDisconnect,
+    /// The permission of this turn alone. The default leaves everything to the settings.
+    pub permission: TurnPermission,
+}
+
+impl TurnSpec {
+    /// A request to the team. A disconnect cancels the turn.
+    pub fn request(request: TurnRequest) -> Self {
+        Self::new(TurnInput::Request(request))
+    }
+
+    /// The rest of a session's suspended turn. A disconnect cancels it.
+    pub fn resume(session: SessionKey) -> Self {
+        Self::new(TurnInput::Resume(session))
+    }
+
+    pub fn new(input: TurnInput) -> Self {
+        Self {
+            input,
+            target: TurnTarget::Team,
+            on_disconnect: OnDisconnect::Cancel,
+            permission: TurnPermission::default(),
+        }
+    }
 }
 
 /// The recipient of a request.
@@ -37,11 +58,24 @@ pub enum TurnTarget {
 }
 
 /// The input that starts a turn.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum TurnInput {
-    Request(String),
+    Request(TurnRequest),
     /// Resumes the session's suspended turn (B73).
-    Resume,
+    Resume(SessionKey),
+}
+
+impl TurnInput {
+    /// Returns the session of the turn.
+    pub fn session_key(&self) -> SessionKey {
+        match self {
+            Self::Request(request) => SessionKey {
+                session: request.session.clone(),
+                principal: request.principal.clone(),
+            },
+            Self::Resume(session) => session.clone(),
+        }
+    }
 }
 
 /// The effect of a client disconnect on its turn.
@@ -154,9 +188,10 @@ pub(crate) struct TurnTask {
     pub number: u64,
     pub cancel: CancellationToken,
     pub on_disconnect: OnDisconnect,
-    pub sender: UnboundedSender<Update>,
+    /// Dropped before the sender, so that a client that has seen the end can start the next turn.
     #[expect(dead_code, reason = "held for its drop alone")]
     pub permit: TurnPermit,
+    pub sender: UnboundedSender<Update>,
 }
 
 impl TurnTask {
@@ -193,7 +228,7 @@ impl TurnTask {
                 }
             }
         }
-        self.runtime.record_turn(meter);
+        self.runtime.record_turn(&meter);
     }
 }
 

@@ -100,6 +100,16 @@ pub async fn run_script_with_store(
     })
 }
 
+/// Returns a runner for the team of a script, with another model or store than [`run_script`].
+pub fn script_runner(
+    script: &Script,
+    model: Arc<dyn Model>,
+    store: Arc<dyn SessionStore>,
+) -> Result<Runner, String> {
+    let tree = build_team(script)?;
+    Ok(Runner::new(runner_parts(script, tree, model, store)?))
+}
+
 fn into_event(update: Update) -> Option<Arc<Event>> {
     match update {
         Update::Event(event) => Some(event),

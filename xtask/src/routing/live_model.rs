@@ -4,7 +4,7 @@ use anyhow::{Context, Result, anyhow};
 use futures::StreamExt;
 use lango_app::{
     Assistant, AssistantOptions, Environment, LazyStores, LoadedConfig, Overrides, Recording,
-    new_session,
+    TurnSpec, new_session,
 };
 use lango_domain::Tool;
 use lango_domain::event::{EventBody, Principal, Update};
@@ -58,9 +58,10 @@ pub fn predict_all<'a>(
 /// Returns the agent that the orchestrator transfers to, or that it answers itself.
 async fn first_decision(conversation: &Assistant, text: &str) -> Result<usize> {
     let (session, principal) = (new_session(), Principal::local());
+    let request = TurnRequest::from_user(session, principal, text);
     let mut updates = conversation
-        .runner
-        .run(TurnRequest::from_user(session, principal, text));
+        .runtime
+        .start_turn(TurnSpec::request(request))?;
     while let Some(update) = updates.next().await {
         let Update::Event(event) = update else {
             continue;

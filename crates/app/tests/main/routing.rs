@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use lango_app::assemble_team;
+use lango_app::{TurnSpec, assemble_team};
 use lango_domain::event::{CallId, EventBody, Principal, SessionId, Update};
 use lango_domain::model::{Fragment, Message, Model, ModelRequest, ToolCall, ToolCallResult};
 use lango_domain::{AgentName, Safety, Tool};
@@ -393,7 +393,8 @@ async fn offline_first_skips_the_orchestrator_call() {
     let text = "schedule a backup every night";
     let (session, principal) = (SessionId::new("s"), Principal::local());
     let request = lango_engine::TurnRequest::from_user(session, principal, text);
-    let updates: Vec<Update> = assistant.runner.run(request).collect().await;
+    let turn = assistant.runtime.start_turn(TurnSpec::request(request));
+    let updates: Vec<Update> = turn.unwrap().collect().await;
     let bodies: Vec<&EventBody> = updates
         .iter()
         .filter_map(|update| match update {

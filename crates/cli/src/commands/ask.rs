@@ -4,13 +4,13 @@ use std::io::Read as _;
 use std::process::ExitCode;
 
 use futures::StreamExt;
-use lango_app::TurnStream;
 use lango_app::{
-    Assistant, AssistantOptions, Recorder, Recording, Replayer, Strictness, UserRequest,
-    known_secrets,
+    Assistant, AssistantOptions, Recorder, Recording, Replayer, Strictness, TurnHandle, TurnSpec,
+    UserRequest, known_secrets,
 };
 use lango_domain::Tool;
-use lango_domain::event::{Principal, SessionId, Update};
+use lango_domain::event::{Principal, Update};
+use lango_domain::session::SessionKey;
 
 use super::{CommandContext, parse_session, runtime};
 use crate::approver::approver;
@@ -47,7 +47,8 @@ pub fn run(global: &GlobalArgs, ask: &AskArgs) -> Result<ExitCode, CliError> {
     let mut printer = TurnPrinter::new(global.json, ask.deltas);
     printer.print_warnings(&assistant.warnings);
     let runtime = runtime()?;
-    runtime.block_on(run_turn(&assistant, session, request, &mut printer));
+    let spec = TurnSpec::request(request.into_turn(session, Principal::local()));
+    runtime.block_on(run_turn(&assistant, spec, &mut printer))?;
     runtime.block_on(super::wait_for_hooks(&assistant));
     runtime.block_on(super::apply_retention(&context, &assistant));
     let problems = recording.problems();
@@ -86,7 +87,10 @@ fn continue_turn(
     context: &CommandContext,
     ask: &AskArgs,
 ) -> Result<ExitCode, CliError> {
-    let session = parse_session(ask.session.as_deref())?;
+    let key = SessionKey {
+        session: parse_session(ask.session.as_deref())?,
+        principal: Principal::local(),
+    };
     let tools = context.tools(&ask.tools)?;
     let assistant = open_assistant(context, ask, tools, &Recording::Off)?;
     let runtime = runtime()?;
@@ -94,22 +98,20 @@ fn continue_turn(
         assistant
             .stores
             .catalog
-            .session(&Principal::local(), &session)
+            .session(&key.principal, &key.session)
             .await?;
-        let turn = assistant
-            .runner
-            .find_unfinished_turn(&session, &Principal::local())
-            .await;
+        let turn = assistant.runtime.find_unfinished_turn(&key).await;
         turn.map_err(|error| CliError::store(error.to_string()))
     })?;
     if unfinished_turn.is_none() {
         return Err(CliError::usage(format!(
-            "the last turn of `{session}` is finished; there is nothing to continue"
+            "the last turn of `{}` is finished; there is nothing to continue",
+            key.session
         )));
     }
     let mut printer = TurnPrinter::new(global.json, ask.deltas);
     printer.print_warnings(&assistant.warnings);
-    runtime.block_on(resume_turn(&assistant, session, &mut printer));
+    runtime.block_on(run_turn(&assistant, TurnSpec::resume(key), &mut printer))?;
     runtime.block_on(super::wait_for_hooks(&assistant));
     Ok(printer.finish())
 }
@@ -137,28 +139,17 @@ fn open_recording(context: &CommandContext, ask: &AskArgs) -> Result<Recording, 
 /// Runs one turn and prints its updates. The first Ctrl-C cancels it, the second exits.
 pub async fn run_turn(
     assistant: &Assistant,
-    session: SessionId,
-    request: UserRequest,
+    spec: TurnSpec,
     printer: &mut TurnPrinter,
-) {
-    let updates = assistant
-        .runner
-        .run(request.into_turn(session, Principal::local()));
-    print_turn(updates, printer).await;
+) -> Result<(), CliError> {
+    let turn = assistant.runtime.start_turn(spec);
+    let turn = turn.map_err(|error| CliError::usage(error.to_string()))?;
+    print_turn(turn, printer).await;
     assistant.remote_agents.wait_for_cancellations().await;
+    Ok(())
 }
 
-/// Runs the rest of an interrupted turn.
-pub async fn resume_turn(assistant: &Assistant, session: SessionId, printer: &mut TurnPrinter) {
-    print_turn(
-        assistant.runner.resume(session, Principal::local()),
-        printer,
-    )
-    .await;
-    assistant.remote_agents.wait_for_cancellations().await;
-}
-
-async fn print_turn(mut updates: TurnStream, printer: &mut TurnPrinter) {
+async fn print_turn(mut updates: TurnHandle, printer: &mut TurnPrinter) {
     let mut interrupts = 0;
     loop {
         tokio::select! {

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use lango_app::RemoteTeam;
 use lango_app::{
-    Assistant, AssistantOptions, Recording, Toolset, UserRequest, connect_remote_agents,
+    Assistant, AssistantOptions, Recording, Toolset, TurnSpec, UserRequest, connect_remote_agents,
     new_session, refresh_in_background,
 };
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::session::{HistoryWindow, SessionKeyRef};
+use lango_domain::session::{HistoryWindow, SessionKey, SessionKeyRef};
 use lango_domain::usage::UsageSummary;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
@@ -53,7 +53,6 @@ pub fn run(global: &GlobalArgs, resume: Option<&str>, yes: bool) -> Result<ExitC
         sessions: vec![session],
         toolset,
         generation,
-        yes,
         context: &context,
         assistant,
         runtime,
@@ -69,7 +68,7 @@ pub fn run(global: &GlobalArgs, resume: Option<&str>, yes: bool) -> Result<ExitC
             "" => {}
             "/quit" | "/exit" => break,
             command if command.starts_with('/') => chat.run_command(command),
-            request => chat.run_turn(lines.request(request)),
+            request => chat.answer(lines.request(request)),
         }
     }
     chat.runtime
@@ -84,8 +83,6 @@ struct ChatLoop<'a> {
     toolset: Toolset,
     /// The generation of the tools when the assistant was opened.
     generation: u64,
-    /// True if every tool call is approved without asking.
-    yes: bool,
     assistant: Assistant,
     /// The last one is the current session.
     sessions: Vec<SessionId>,
@@ -100,47 +97,60 @@ impl ChatLoop<'_> {
         self.sessions.last().cloned().unwrap_or_else(new_session)
     }
 
-    fn run_turn(&mut self, request: UserRequest) {
-        let mut printer = TurnPrinter::new(self.json, false);
-        self.apply_changes(&printer);
-        self.runtime.block_on(ask::run_turn(
-            &self.assistant,
-            self.session(),
-            request,
-            &mut printer,
-        ));
-        self.exit = printer.exit_code();
+    fn answer(&mut self, request: UserRequest) {
+        self.apply_changes();
+        let request = request.into_turn(self.session(), Principal::local());
+        self.run_turn(TurnSpec::request(request));
     }
 
-    /// Reopens the assistant if skills or remote agents changed since the last turn. Started
-    /// commands keep running.
-    fn apply_changes(&mut self, printer: &TurnPrinter) {
-        let remote_agents = self.assistant.remote_agents.clone();
+    fn run_turn(&mut self, spec: TurnSpec) {
+        let mut printer = TurnPrinter::new(self.json, false);
+        let turn = ask::run_turn(&self.assistant, spec, &mut printer);
+        match self.runtime.block_on(turn) {
+            Ok(()) => self.exit = printer.exit_code(),
+            Err(error) => {
+                error.print(OutputFormat::Plain);
+                self.exit = 1;
+            }
+        }
+    }
+
+    /// Rebuilds the team if skills or remote agents changed since the last turn. Started commands
+    /// keep running.
+    fn apply_changes(&mut self) {
         let has_new_skills = self.toolset.reload_skills();
         let generation = self.toolset.generation().current();
         if generation == self.generation {
             return;
         }
         self.generation = generation;
-        match open_assistant(self.context, &self.toolset, self.yes, remote_agents) {
-            Ok(assistant) => self.assistant = assistant,
-            Err(error) => _ = error.print(OutputFormat::Plain),
+        if let Err(error) = self.rebuild_team() {
+            error.print(OutputFormat::Plain);
         }
         if has_new_skills {
-            printer.print_warnings(&self.toolset.warnings());
+            TurnPrinter::new(self.json, false).print_warnings(&self.toolset.warnings());
         }
+    }
+
+    fn rebuild_team(&mut self) -> Result<(), CliError> {
+        let CommandContext {
+            environment,
+            loaded,
+            stores,
+        } = self.context;
+        let tools = self.context.toolset_tools(&self.toolset)?;
+        Ok(self
+            .assistant
+            .rebuild_team(loaded, environment, stores, tools)?)
     }
 
     /// Resumes the interrupted turn of the session, if there is one.
     fn resume_interrupted(&mut self) {
-        let mut printer = TurnPrinter::new(self.json, false);
         print_notice(&format!("Resuming {}.", self.session()));
-        self.runtime.block_on(ask::resume_turn(
-            &self.assistant,
-            self.session(),
-            &mut printer,
-        ));
-        self.exit = printer.exit_code();
+        self.run_turn(TurnSpec::resume(SessionKey {
+            session: self.session(),
+            principal: Principal::local(),
+        }));
     }
 
     fn run_command(&mut self, command: &str) {

@@ -5,6 +5,7 @@ use futures::future::{BoxFuture, FutureExt};
 use lango_domain::approval::{ApprovalQuestion, ApprovalScope};
 use lango_domain::event::CallId;
 use lango_domain::session::SessionKeyRef;
+use lango_engine::TurnRequest;
 use lango_remote::a2a::{ErrorKind, Message, PartContent, ProtocolError, TaskState};
 
 use super::approval_text::{
@@ -17,7 +18,7 @@ use super::worker::{
 };
 use crate::gateway::Gateway;
 use lango_runtime::approvals::decision;
-use lango_runtime::{OnDisconnect, TurnInput, TurnSpec, TurnTarget};
+use lango_runtime::{OnDisconnect, TurnSpec};
 
 /// Number of stored events read per query.
 const PAGE_SIZE: usize = 256;
@@ -39,12 +40,11 @@ impl Worker for TeamWorker {
         gateway: &Gateway,
         assignment: TaskAssignment,
     ) -> Result<TaskSteps, ProtocolError> {
+        let (session, principal) = (assignment.session.clone(), assignment.principal.clone());
+        let text = request_text(&assignment.message)?;
         let spec = TurnSpec {
-            principal: assignment.principal.clone(),
-            session: assignment.session.clone(),
-            target: TurnTarget::Team,
-            input: TurnInput::Request(request_text(&assignment.message)?),
             on_disconnect: OnDisconnect::Continue,
+            ..TurnSpec::request(TurnRequest::from_user(session, principal, text))
         };
         let turn = gateway.start_turn(spec).map_err(from_api_error)?;
         let client_bridge = gateway.client_bridge().clone();

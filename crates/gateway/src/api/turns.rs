@@ -13,6 +13,7 @@ use futures::stream::{self, Stream};
 use lango_domain::AgentName;
 use lango_domain::event::{Event, SessionId, Update};
 use lango_domain::session::SessionKey;
+use lango_engine::TurnRequest;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -95,20 +96,17 @@ pub(crate) async fn start(
         Some(name) => TurnTarget::Agent(parse_agent_name(name)?),
         None => TurnTarget::Team,
     };
-    let input = turn_input(&gateway, &caller, &body, &session).await?;
+    let session_id = session_header(&session);
+    let input = turn_input(&gateway, &caller, &body, session).await?;
     let on_disconnect = if body.detach {
         OnDisconnect::Continue
     } else {
         OnDisconnect::Cancel
     };
-    let principal = caller.principal().clone();
-    let session_id = session_header(&session);
     let turn = gateway.start_turn(TurnSpec {
-        principal,
-        session,
         target,
-        input,
         on_disconnect,
+        ..TurnSpec::new(input)
     })?;
     let deltas = if body.deltas {
         DeltaMode::Include
@@ -140,15 +138,18 @@ async fn turn_input(
     gateway: &Gateway,
     caller: &Caller,
     body: &TurnBody,
-    session: &SessionId,
+    session: SessionId,
 ) -> Result<TurnInput, ApiError> {
+    let principal = caller.principal().clone();
     let text = body
         .text
         .as_deref()
         .map(str::trim)
         .filter(|text| !text.is_empty());
     match (body.resume, text) {
-        (false, Some(text)) => Ok(TurnInput::Request(text.to_owned())),
+        (false, Some(text)) => Ok(TurnInput::Request(TurnRequest::from_user(
+            session, principal, text,
+        ))),
         (false, None) => Err(ApiError::bad_request(
             "the request is empty",
             "set `text` to the request",
@@ -161,15 +162,11 @@ async fn turn_input(
             gateway
                 .stores()
                 .catalog
-                .session(caller.principal(), session)
+                .session(&principal, &session)
                 .await?;
-            let team = gateway.team();
-            match team
-                .runner
-                .find_unfinished_turn(session, caller.principal())
-                .await?
-            {
-                Some(_) => Ok(TurnInput::Resume),
+            let key = SessionKey { session, principal };
+            match gateway.runtime().find_unfinished_turn(&key).await? {
+                Some(_) => Ok(TurnInput::Resume(key)),
                 None => Err(ApiError::new(
                     StatusCode::CONFLICT,
                     "nothing_to_resume",

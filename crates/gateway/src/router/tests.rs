@@ -23,10 +23,10 @@ use lango_testkit::scripted::{ScriptedModel, scripted_tool};
 
 use super::*;
 use crate::a2a::{A2aSettings, CardAudience};
-use crate::gateway::{GatewayClockAndIds, GatewayParts, ServedTeam, TeamInfo};
+use crate::gateway::{GatewayClockAndIds, GatewayParts, ServedTeam};
 use crate::route::{ANY_METHOD, Route, RouteAccess};
 use crate::settings::ServerSettings;
-use lango_runtime::ClientBridge;
+use lango_runtime::{ClientBridge, Runtime, RuntimeParts, TurnLimiter};
 
 const METHODS: [&str; 5] = ["get", "post", "delete", "put", "patch"];
 
@@ -37,7 +37,7 @@ fn gateway(a2a: A2aSettings) -> Gateway {
         ..Config::default()
     })
     .unwrap();
-    let info = TeamInfo::from_tree(&tree);
+    let team = ServedTeam::from_tree(&tree);
     let runner = Runner::new(RunnerParts {
         tree,
         models: Models {
@@ -58,9 +58,14 @@ fn gateway(a2a: A2aSettings) -> Gateway {
             a2a,
             ..ServerSettings::default()
         },
+        runtime: Runtime::new(RuntimeParts {
+            runner,
+            approver: None,
+            limiter: TurnLimiter::unlimited(),
+        }),
         client_bridge: ClientBridge::new(stores.clone(), Arc::new(Timestamp::now)),
         stores,
-        team: ServedTeam::new(info, runner),
+        team,
         delete_session_hook: Arc::new(|_, _| {}),
         clock_and_ids: GatewayClockAndIds {
             now: Arc::new(Timestamp::now),

@@ -13,9 +13,8 @@ use lango_domain::event::{Event, Principal, SessionId, TurnId};
 use lango_domain::model::Model;
 use lango_domain::session::{HistoryWindow, SessionKeyRef};
 use lango_engine::{ApprovalPolicy, Models, Runner, TurnHooks, TurnLimits};
-use lango_gateway::{
-    ClientBridge, Gateway, GatewayClockAndIds, GatewayParts, ServedTeam, ServerSettings, TeamInfo,
-};
+use lango_gateway::{Gateway, GatewayClockAndIds, GatewayParts, ServedTeam, ServerSettings};
+use lango_runtime::{ClientBridge, Runtime, RuntimeParts};
 use lango_store::{SqliteStore, StoreLocation};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
@@ -61,16 +60,22 @@ impl TestGateway {
         let now: Clock =
             Arc::new(move || Timestamp::now() + clock.load(Ordering::Relaxed).seconds());
         let bridge = ClientBridge::new(stores.clone(), Arc::clone(&now));
-        let team = team(
+        let (team, runner) = team(
             &script,
             Arc::clone(&model) as Arc<dyn Model>,
             &stores,
             &bridge,
         );
         let ids = AtomicUsize::new(0);
+        let limiter = settings.turn_limiter();
         let gateway = Gateway::new(GatewayParts {
             settings,
             stores: stores.clone(),
+            runtime: Runtime::new(RuntimeParts {
+                runner,
+                approver: Some(bridge.approver()),
+                limiter,
+            }),
             client_bridge: bridge,
             team,
             delete_session_hook: Arc::new(|_, _| {}),
@@ -195,7 +200,7 @@ fn team(
     model: Arc<dyn Model>,
     stores: &Stores,
     bridge: &ClientBridge,
-) -> ServedTeam {
+) -> (ServedTeam, Runner) {
     let behaviors = |name: &str| {
         script
             .behaviors
@@ -213,7 +218,7 @@ fn team(
         ..Config::default()
     })
     .unwrap();
-    let info = TeamInfo::from_tree(&tree);
+    let team = ServedTeam::from_tree(&tree);
     let wait = script
         .limits
         .get("wait")
@@ -229,7 +234,7 @@ fn team(
             per_agent: BTreeMap::new(),
         },
         store: Arc::clone(&stores.sessions),
-        approver: Some(bridge.approver()),
+        approver: None,
         approval_policy: ApprovalPolicy {
             wait_seconds,
             ..approval
@@ -247,5 +252,5 @@ fn team(
             }),
         },
     });
-    ServedTeam::new(info, runner)
+    (team, runner)
 }

@@ -13,10 +13,10 @@ use lango_domain::access_tokens::{AccessToken, TokenScope, token_value};
 use lango_domain::event::Principal;
 use lango_engine::{ApprovalPolicy, Models, Runner, TurnHooks, TurnLimits};
 use lango_gateway::{
-    ClientBridge, Gateway, GatewayClockAndIds, GatewayParts, ServedTeam, ServerSettings,
-    SkippedItem, TaskBackend, TeamInfo,
+    Gateway, GatewayClockAndIds, GatewayParts, ServedTeam, ServerSettings, SkippedItem, TaskBackend,
 };
 use lango_net::AddressPolicy;
+use lango_runtime::{ClientBridge, Runtime, RuntimeParts};
 use lango_store::{SqliteStore, StoreLocation};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
@@ -112,6 +112,39 @@ fn gateway(
     settings: ServerSettings,
     reach: AddressPolicy,
 ) -> Gateway {
+    let now: Clock = Arc::new(Timestamp::now);
+    let bridge = ClientBridge::new(stores.clone(), Arc::clone(&now));
+    let (team, runner) = team(stores, script, &now);
+    let count = AtomicUsize::new(0);
+    let prefix = Timestamp::now().as_nanosecond();
+    let new_id = move || format!("{prefix}-{}", count.fetch_add(1, Ordering::Relaxed));
+    let limiter = settings.turn_limiter();
+    let parts = GatewayParts {
+        settings,
+        stores: stores.clone(),
+        runtime: Runtime::new(RuntimeParts {
+            runner,
+            approver: Some(bridge.approver()),
+            limiter,
+        }),
+        client_bridge: bridge,
+        team,
+        delete_session_hook: Arc::new(|_, _| ()),
+        clock_and_ids: GatewayClockAndIds {
+            now,
+            new_id: Arc::new(new_id),
+        },
+    };
+    Gateway::with_task_backend(
+        parts,
+        TaskBackend {
+            reach,
+            ..TaskBackend::default()
+        },
+    )
+}
+
+fn team(stores: &Stores, script: &str, now: &Clock) -> (ServedTeam, Runner) {
     let script = Script::parse(script).unwrap();
     let behaviors = |name: &String| script.behaviors.get(name).cloned().unwrap_or_default();
     let tools = script
@@ -128,9 +161,7 @@ fn gateway(
         name: "far".to_owned(),
         reason: "connection refused".to_owned(),
     };
-    let info = TeamInfo::from_tree(&tree).with_unreachable(Arc::new(move || vec![unreachable()]));
-    let now: Clock = Arc::new(Timestamp::now);
-    let bridge = ClientBridge::new(stores.clone(), Arc::clone(&now));
+    let team = ServedTeam::from_tree(&tree).with_unreachable(Arc::new(move || vec![unreachable()]));
     let model = Arc::new(ScriptedModel::new(script.replies.clone(), 128_000));
     let runner = Runner::new(lango_engine::RunnerParts {
         tree,
@@ -139,37 +170,17 @@ fn gateway(
             per_agent: BTreeMap::new(),
         },
         store: Arc::clone(&stores.sessions),
-        approver: Some(bridge.approver()),
+        approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
         clock_and_ids: lango_engine::ClockAndIds {
-            now: Arc::clone(&now),
+            now: Arc::clone(now),
             ..script_runner::clock_and_ids()
         },
     });
-    let count = AtomicUsize::new(0);
-    let prefix = Timestamp::now().as_nanosecond();
-    let new_id = move || format!("{prefix}-{}", count.fetch_add(1, Ordering::Relaxed));
-    let parts = GatewayParts {
-        settings,
-        stores: stores.clone(),
-        client_bridge: bridge,
-        team: ServedTeam::new(info, runner),
-        delete_session_hook: Arc::new(|_, _| ()),
-        clock_and_ids: GatewayClockAndIds {
-            now,
-            new_id: Arc::new(new_id),
-        },
-    };
-    Gateway::with_task_backend(
-        parts,
-        TaskBackend {
-            reach,
-            ..TaskBackend::default()
-        },
-    )
+    (team, runner)
 }
 
 impl A2aTestServer {
