@@ -48,6 +48,7 @@ async fn ask(text: &str) -> Result<Vec<EventBody>, BuildError> {
             per_agent: BTreeMap::new(),
         },
         store: Arc::new(InMemorySessionStore::default()),
+        blobs: Arc::new(InMemorySessionStore::default()),
         approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),

@@ -206,6 +206,7 @@ pub(crate) fn runner_parts(
         tree,
         models,
         store: Arc::clone(&stores.sessions),
+        blobs: Arc::clone(&stores.blobs),
         approver: None,
         approval_policy: loaded.settings.security.approval.clone(),
         hooks,

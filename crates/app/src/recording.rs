@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use lango_domain::approval::{ApprovalDecision, Approver};
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::{Fragment, Message, ModelError, ModelRequest, ToolDeclaration};
-use lango_domain::{AgentName, Intent, Label, Tool};
+use lango_domain::{AgentName, Attachment, Intent, Label, Tool};
 use lango_engine::ClockAndIds;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -73,6 +73,9 @@ enum RecordingLine {
         tool: String,
         args: Value,
         output: Result<String, String>,
+        /// The images and files of the output.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<RecordedAttachment>,
         /// The label of the output, if it differs from the tool's declaration.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         label: Option<Label>,
@@ -90,6 +93,30 @@ enum RecordingLine {
         args: Value,
         decision: ApprovalDecision,
     },
+}
+
+/// An image or a file with its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedAttachment {
+    name: String,
+    media_type: String,
+    /// The bytes as base64.
+    data: String,
+}
+
+impl RecordedAttachment {
+    pub(crate) fn from_attachment(attachment: &Attachment) -> Self {
+        Self {
+            name: attachment.name.clone(),
+            media_type: attachment.media_type.clone(),
+            data: attachment.base64().unwrap_or_default(),
+        }
+    }
+
+    /// Returns the attachment, or `None` if its bytes are damaged.
+    pub(crate) fn to_attachment(&self) -> Option<Attachment> {
+        Attachment::from_base64(&self.data, &self.name, Some(&self.media_type)).ok()
+    }
 }
 
 /// A request to a model.

@@ -169,6 +169,7 @@ fn instant_team(stores: &Stores, bridge: &ClientBridge) -> Result<(ServedTeam, R
             per_agent: BTreeMap::new(),
         },
         store: Arc::clone(&stores.sessions),
+        blobs: Arc::clone(&stores.blobs),
         approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks {

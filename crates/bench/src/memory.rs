@@ -214,6 +214,7 @@ fn runner(store: &SqliteStore, model: Arc<BenchModel>, hooks: TurnHooks) -> Resu
             per_agent: BTreeMap::new(),
         },
         store: Arc::new(store.clone()),
+        blobs: Arc::new(store.clone()),
         approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks,
@@ -249,7 +250,7 @@ struct BenchModel {
 impl Model for BenchModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
         let last = match request.messages.last() {
-            Some(Message::User(text)) => text.as_str(),
+            Some(Message::User(content)) => content.text.as_str(),
             _ => "",
         };
         let text = if request.tools.is_empty() {

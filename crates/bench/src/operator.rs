@@ -186,7 +186,7 @@ async fn measure_search(root: &Path, runs: usize) -> Result<()> {
 async fn run_tool(tool: &lango_domain::Tool, args: &Value) -> Result<String> {
     let output = tool.call(context()?, args.clone()).await;
     output
-        .map(|output| output.text)
+        .map(|output| output.content.text)
         .map_err(|failure| anyhow::anyhow!(failure.0))
 }
 

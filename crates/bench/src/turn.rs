@@ -55,6 +55,7 @@ fn runner(base_url: String, file: Option<&Path>) -> Result<Runner> {
         endpoint,
         timeouts,
         window: 128_000,
+        readable: lango_domain::ReadableKinds::NONE,
         price: None,
     };
     let turns = AtomicUsize::new(0);
@@ -65,6 +66,7 @@ fn runner(base_url: String, file: Option<&Path>) -> Result<Runner> {
             per_agent: BTreeMap::new(),
         },
         store,
+        blobs: Arc::<lango_engine::InMemorySessionStore>::default(),
         approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),
@@ -87,7 +89,7 @@ async fn run_turn(runner: Runner, number: usize) -> Result<()> {
     while let Some(update) = updates.next().await {
         if let Update::Event(event) = update {
             match &event.body {
-                EventBody::Answer { .. } => answered = true,
+                EventBody::Answer(_) => answered = true,
                 EventBody::TurnFailed { code, message, .. } => {
                     bail!("the turn failed: {code} {message}")
                 }

@@ -206,8 +206,11 @@ pub struct AuditArgs {
 #[derive(clap::Args)]
 pub struct AskArgs {
     /// The request; - reads standard input.
-    #[arg(required_unless_present_any = ["replay", "continue"], value_name = "TEXT")]
+    #[arg(required_unless_present_any = ["replay", "continue", "attach"], value_name = "TEXT")]
     pub text: Vec<String>,
+    /// Attach an image, a PDF or another file to the request; may be given several times.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["continue", "replay"])]
+    pub attach: Vec<PathBuf>,
     /// The session to use [default: a new one].
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
@@ -316,6 +319,14 @@ pub enum SessionCommand {
     Show {
         /// The session's id.
         session: String,
+    },
+    /// List the images and files of a session, and save them.
+    Files {
+        /// The session's id.
+        session: String,
+        /// Save them in this folder; existing files are kept.
+        #[arg(long, value_name = "DIR")]
+        save: Option<PathBuf>,
     },
     /// Print a session for export.
     Export {

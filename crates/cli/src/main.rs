@@ -2,6 +2,7 @@
 
 mod approver;
 mod args;
+mod attachments;
 mod commands;
 mod output;
 mod turn_printer;

@@ -3,10 +3,9 @@
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use lango_domain::AgentName;
-use lango_domain::StoreError;
-use lango_domain::event::{ApprovalState, CallId, Event, EventBody};
+use lango_domain::event::{ApprovalState, CallId, Event, EventBody, SessionId};
 use lango_domain::failure::{FailureCode, FailureFamily};
+use lango_domain::{AgentName, Attachment, Content, StoreError};
 use lango_text::sanitize::{
     escape_hidden_chars, is_terminal_control, one_line, strip_control_chars,
 };
@@ -101,8 +100,25 @@ impl TurnPrinter {
                 hint,
             } => self.print_failure(*code, message, hint),
             EventBody::Approval { state, .. } => self.record_decision(*state),
+            EventBody::Answer(content) if !content.attachments.is_empty() => {
+                self.print_files(&event.session, &content.attachments);
+            }
             _ => {}
         }
+    }
+
+    /// Prints which files came with an answer, and how to get them.
+    fn print_files(&mut self, session: &SessionId, attachments: &[Attachment]) {
+        if matches!(self.mode, PrintMode::Json { .. }) {
+            return;
+        }
+        for attachment in attachments {
+            self.print_note(&attachment.placeholder());
+        }
+        let session = one_line(session.as_str());
+        self.print_note(&format!(
+            "`lango session files {session} --save DIR` saves them"
+        ));
     }
 
     pub fn print_store_error(&mut self, error: &StoreError) {
@@ -148,11 +164,11 @@ impl TurnPrinter {
     fn print_event_text(&mut self, event: &Event) {
         let author = event.author.to_string();
         match &event.body {
-            EventBody::Answer { text } if self.mode == PrintMode::Pipe => {
+            EventBody::Answer(Content { text, .. }) if self.mode == PrintMode::Pipe => {
                 print(&format!("{}\n", strip_control_chars(text).trim_end()))
             }
             // An answer that was streamed is not printed again.
-            EventBody::Answer { text } if self.speaker.as_deref() != Some(&author) => {
+            EventBody::Answer(Content { text, .. }) if self.speaker.as_deref() != Some(&author) => {
                 self.start_speaker(&author);
                 print(&strip_control_chars(text));
             }

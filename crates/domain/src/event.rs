@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::StoreError;
 use crate::agent::AgentName;
+use crate::content::{Attachment, Content};
 use crate::failure::FailureCode;
 use crate::flow::Label;
 use crate::model::Thought;
@@ -24,6 +25,9 @@ pub const EVENT_VERSION: u8 = 1;
 
 /// The source name for untrusted results of logs without labels.
 const UNLABELED_RESULT_SOURCE: &str = "an earlier result";
+
+/// The beginning of the source name of a user's attachment.
+const ATTACHMENT_SOURCE: &str = "the attachment";
 
 /// The author of an event: the user, or an existing agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -90,8 +94,22 @@ impl Event {
                 Label::untrusted(UNLABELED_RESULT_SOURCE)
                     .joined(&Label::private(UNLABELED_RESULT_SOURCE)),
             ),
+            // The user chose the file, but did not write what is in it.
+            EventBody::User(content) if !content.attachments.is_empty() => {
+                let mut label = self.label.clone();
+                for attachment in &content.attachments {
+                    let source = format!("{ATTACHMENT_SOURCE} {}", attachment.name);
+                    label.join(&Label::untrusted(&source).joined(&Label::private(&source)));
+                }
+                Cow::Owned(label)
+            }
             _ => Cow::Borrowed(&self.label),
         }
+    }
+
+    /// Returns the images and files of the event.
+    pub fn attachments(&self) -> &[Attachment] {
+        self.body.attachments()
     }
 }
 
@@ -134,10 +152,8 @@ impl NewEvent {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventBody {
-    /// The user's request, which starts a turn. The user typed it if its label is plain.
-    User {
-        text: String,
-    },
+    /// The user's request, which starts a turn. The user typed its text if its label is plain.
+    User(Content),
     /// Context for this request, which is part of the request in every later one too (B40).
     Context {
         source: String,
@@ -182,6 +198,9 @@ pub enum EventBody {
         id: CallId,
         ok: bool,
         content: String,
+        /// Images and files of the result.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        attachments: Vec<Attachment>,
         /// The reason of a failure, for the model and for people.
         error: Option<String>,
         /// The reason of a failure, for programs.
@@ -218,13 +237,9 @@ pub enum EventBody {
         reason: String,
     },
     /// A specialist's answer to the orchestrator (`report_back`).
-    Report {
-        text: String,
-    },
+    Report(Content),
     /// The answer to the user.
-    Answer {
-        text: String,
-    },
+    Answer(Content),
     /// The usage of one model call.
     Usage(Usage),
     TurnDone,
@@ -233,6 +248,29 @@ pub enum EventBody {
         message: String,
         hint: String,
     },
+}
+
+impl EventBody {
+    /// Returns the images and files of the content.
+    pub fn attachments(&self) -> &[Attachment] {
+        match self {
+            Self::User(content) | Self::Answer(content) | Self::Report(content) => {
+                &content.attachments
+            }
+            Self::ToolResult { attachments, .. } => attachments,
+            _ => &[],
+        }
+    }
+
+    pub fn attachments_mut(&mut self) -> &mut [Attachment] {
+        match self {
+            Self::User(content) | Self::Answer(content) | Self::Report(content) => {
+                &mut content.attachments
+            }
+            Self::ToolResult { attachments, .. } => attachments,
+            _ => &mut [],
+        }
+    }
 }
 
 /// The outcome of a delegation.

@@ -4,7 +4,9 @@ pub mod access_tokens;
 pub mod agent;
 pub mod approval;
 pub mod audit;
+pub mod blobs;
 pub mod clock;
+pub mod content;
 pub mod documents;
 pub mod event;
 pub mod failure;
@@ -40,6 +42,7 @@ pub use agent::{
     SpecOrigin, TeamMode,
 };
 pub use clock::Clock;
+pub use content::{Attachment, Content, ContentPart, ReadableKinds};
 pub use flow::{Destination, Label, LabeledText, OutgoingData};
 pub use generation::Generation;
 pub use prompt::{Prompt, Section};

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::AgentName;
+use crate::content::{Attachment, Content, ReadableKinds, string_or_content};
 use crate::event::{CallId, Usage};
 use crate::reply_limits::Excess;
 
@@ -19,6 +20,11 @@ pub trait Model: Send + Sync {
 
     /// Returns the number of tokens that a request and its reply may have together.
     fn window(&self) -> usize;
+
+    /// Returns the attachments that it reads. For others, requests have a short text.
+    fn readable_kinds(&self) -> ReadableKinds {
+        ReadableKinds::NONE
+    }
 }
 
 /// Everything that a model reads for one reply. The first three fields are byte-stable as long as the
@@ -45,7 +51,7 @@ pub struct ToolDeclaration {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Message {
-    User(String),
+    User(#[serde(with = "string_or_content")] Content),
     /// An earlier reply of the model.
     Assistant {
         thoughts: Vec<Thought>,
@@ -54,6 +60,20 @@ pub enum Message {
     },
     /// The results of the preceding calls, in the same order.
     Results(Vec<ToolCallResult>),
+}
+
+impl Message {
+    /// Returns its images and files.
+    pub fn attachments(&self) -> Vec<&Attachment> {
+        match self {
+            Self::User(content) => content.attachments.iter().collect(),
+            Self::Assistant { .. } => Vec::new(),
+            Self::Results(results) => {
+                let contents = results.iter().map(|result| &result.content);
+                contents.flat_map(|content| &content.attachments).collect()
+            }
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -89,7 +109,8 @@ pub struct ToolCallResult {
     pub id: CallId,
     pub name: String,
     pub ok: bool,
-    pub content: String,
+    #[serde(with = "string_or_content")]
+    pub content: Content,
 }
 
 /// A piece of a reply.

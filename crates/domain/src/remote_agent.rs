@@ -2,6 +2,7 @@
 
 use futures::stream::BoxStream;
 
+use crate::content::Attachment;
 use crate::event::{Principal, RemoteThread, SessionId};
 
 /// A remote agent. Implemented by the A2A client; scripted in tests.
@@ -14,6 +15,8 @@ pub trait RemoteAgent: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemotePiece {
     Text(String),
+    /// An image or a file of the answer.
+    Attachment(Attachment),
     /// The thread that the next task of this session continues; the last one counts.
     Thread(RemoteThread),
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::access_tokens::AccessTokenStore;
+use crate::blobs::BlobStore;
 use crate::documents::DocumentStore;
 use crate::forget::LearnedDataStore;
 use crate::graph::GraphStore;
@@ -19,6 +20,7 @@ use crate::tasks::TaskStore;
 pub struct Stores {
     pub sessions: Arc<dyn SessionStore>,
     pub catalog: Arc<dyn SessionCatalog>,
+    pub blobs: Arc<dyn BlobStore>,
     pub access_tokens: Arc<dyn AccessTokenStore>,
     pub tasks: Arc<dyn TaskStore>,
     pub documents: Arc<dyn DocumentStore>,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::agent::AgentName;
+use crate::content::Content;
 use crate::event::{CallId, Principal, SessionId, TurnId};
 use crate::flow::{Label, LabeledText, OutgoingData};
 use crate::session::SessionKey;
@@ -108,15 +109,15 @@ pub enum Trust {
 /// The output of a call, as the model reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolOutput {
-    pub text: String,
-    /// The label of the text, if it differs from the tool's declaration.
+    pub content: Content,
+    /// The label of the content, if it differs from the tool's declaration.
     pub label: Option<Label>,
 }
 
-impl<T: Into<String>> From<T> for ToolOutput {
-    fn from(text: T) -> Self {
+impl<T: Into<Content>> From<T> for ToolOutput {
+    fn from(content: T) -> Self {
         Self {
-            text: text.into(),
+            content: content.into(),
             label: None,
         }
     }
@@ -125,7 +126,7 @@ impl<T: Into<String>> From<T> for ToolOutput {
 impl ToolOutput {
     pub fn from_labeled(LabeledText { text, label }: LabeledText) -> Self {
         Self {
-            text,
+            content: text.into(),
             label: Some(label),
         }
     }
@@ -435,7 +436,7 @@ mod tests {
     #[test]
     fn a_call_runs_the_function() {
         let output = block_on(read().call(context(), serde_json::json!({ "path": "a.txt" })));
-        assert_eq!(output.unwrap().text, "contents of a.txt");
+        assert_eq!(output.unwrap().content.text, "contents of a.txt");
     }
 
     #[test]

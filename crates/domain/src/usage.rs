@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::Content;
 use crate::event::{Event, EventBody, Usage};
 use lango_text::sanitize::one_line;
 
@@ -95,7 +96,7 @@ impl UsageSummary {
     pub fn add(&mut self, event: &Event) {
         let turn = self.turn(event.turn.as_str(), "");
         match &event.body {
-            EventBody::User { text } => {
+            EventBody::User(Content { text, .. }) => {
                 turn.request = one_line(text).chars().take(MAX_REQUEST_CHARS).collect()
             }
             EventBody::Usage(usage) => {

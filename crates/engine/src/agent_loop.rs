@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use lango_domain::failure::FailureCode;
 use lango_domain::model::{Thought, ToolCall};
-use lango_domain::{AgentName, Label};
+use lango_domain::{AgentName, Content, Label};
 
 use crate::limits::{TurnLimits, TurnSpend};
 use crate::plan::{CallAction, CallPlanner};
@@ -46,7 +46,7 @@ pub(crate) enum AskMode {
 pub(crate) enum AgentOutcome {
     Answered {
         author: AgentName,
-        text: String,
+        content: Content,
         label: Label,
     },
     Rejected {
@@ -168,7 +168,7 @@ impl<'a> AgentLoop<'a> {
             let ModelReply { text, label, .. } = reply;
             return LoopStep::Finish(AgentOutcome::Answered {
                 author: self.agent.clone(),
-                text,
+                content: text.into(),
                 label,
             });
         }
@@ -224,7 +224,7 @@ impl<'a> AgentLoop<'a> {
         };
         AgentOutcome::Answered {
             author: self.agent.clone(),
-            text,
+            content: text.into(),
             label,
         }
     }

@@ -190,7 +190,7 @@ impl Driver {
             .await?;
         Ok(denied.map(|outcome| match outcome {
             ToolOutcome::Failed { reason, .. } => reason,
-            ToolOutcome::Succeeded { text, .. } => text,
+            ToolOutcome::Succeeded { content, .. } => content.text,
         }))
     }
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::future::FutureExt;
+use lango_domain::content::MAX_ATTACHMENTS;
 use lango_domain::event::{CallId, Event, EventBody, RemoteThread, TransferOutcome, TurnId};
 use lango_domain::model::Fragment;
 use lango_domain::remote_agent::{RemotePiece, RemoteTask};
-use lango_domain::{AgentName, Label};
+use lango_domain::{AgentName, Content, Label};
 
 use crate::agent_loop::{AgentOutcome, DelegationResult};
 use crate::driver::{ActiveAgent, Delegation, Driver};
@@ -58,14 +59,12 @@ impl Driver {
             thread: delegation.thread().take(),
         };
         let (conclusion, label) = match &outcome {
-            AgentOutcome::Answered { text, label, .. } if delegation.report_back => (
-                Some(EventBody::Report { text: text.clone() }),
-                label.clone(),
-            ),
-            AgentOutcome::Answered { text, label, .. } => (
-                Some(EventBody::Answer { text: text.clone() }),
-                label.clone(),
-            ),
+            AgentOutcome::Answered { content, label, .. } if delegation.report_back => {
+                (Some(EventBody::Report(content.clone())), label.clone())
+            }
+            AgentOutcome::Answered { content, label, .. } => {
+                (Some(EventBody::Answer(content.clone())), label.clone())
+            }
             AgentOutcome::Rejected { reason, label } => {
                 let reason = reason.clone();
                 (Some(EventBody::Rejected { reason }), label.clone())
@@ -146,10 +145,16 @@ impl Driver {
             task,
             thread,
         });
-        let mut collector = ReplyCollector::default();
+        let (mut collector, mut attachments) = (ReplyCollector::default(), Vec::new());
         while let Some(piece) = self.wait(pieces.next()).await? {
             let text = match piece.map_err(|error| TurnError::remote(&error.0))? {
                 RemotePiece::Text(text) => text,
+                RemotePiece::Attachment(attachment) => {
+                    if attachments.len() < MAX_ATTACHMENTS {
+                        attachments.push(attachment);
+                    }
+                    continue;
+                }
                 RemotePiece::Thread(thread) => {
                     *delegation.thread() = Some(thread);
                     continue;
@@ -164,21 +169,20 @@ impl Driver {
         }
         collector.push(Fragment::Done)?;
         let reply = collector.finish(Clone::clone)?;
-        match reply.rejection() {
-            Some(reason) => Ok(AgentOutcome::Rejected {
-                reason,
-                label: self.delegation_label(delegation),
-            }),
-            None if reply.text.trim().is_empty() => Err(TurnError::remote("it gave no answer")),
-            None => {
-                let label = self.delegation_label(delegation);
-                Ok(AgentOutcome::Answered {
-                    author: active.agent.clone(),
-                    text: reply.text,
-                    label,
-                })
-            }
+        let (author, label) = (active.agent.clone(), self.delegation_label(delegation));
+        if let Some(reason) = reply.rejection() {
+            return Ok(AgentOutcome::Rejected { reason, label });
         }
+        let text = reply.text;
+        if text.trim().is_empty() && attachments.is_empty() {
+            return Err(TurnError::remote("it gave no answer"));
+        }
+        let content = Content { text, attachments };
+        Ok(AgentOutcome::Answered {
+            author,
+            content,
+            label,
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, join_all};
 use futures::stream::FuturesOrdered;
 use lango_domain::approval::Approver;
+use lango_domain::blobs::BlobStore;
 use lango_domain::event::{Author, Branch, EventBody, RemoteThread, ToolCode};
 use lango_domain::model::ToolCall;
 use lango_domain::remote_agent::RemoteAgent;
@@ -36,6 +37,7 @@ pub(crate) const STOP_GRACE_PERIOD: Duration = Duration::from_secs(3);
 pub(crate) struct Driver {
     pub team: Arc<PreparedTeam>,
     pub models: Models,
+    pub blobs: Arc<dyn BlobStore>,
     pub remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
     pub approver: Option<Arc<dyn Approver>>,
     pub hooks: TurnHooks,
@@ -262,7 +264,7 @@ impl Driver {
             CallAction::HandBack { call, .. } => ready(
                 call,
                 ToolOutcome::Succeeded {
-                    text: "handed back".to_owned(),
+                    content: "handed back".into(),
                     origin: ContentOrigin::default(),
                 },
             ),

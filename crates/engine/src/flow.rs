@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use lango_domain::event::{Event, EventBody};
-use lango_domain::{Destination, Label, OutgoingData};
+use lango_domain::{Content, Destination, Label, OutgoingData};
 use lango_text::sanitize::one_line;
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ pub(crate) struct UserText {
 impl UserText {
     pub fn from_log(log: &[Arc<Event>]) -> Self {
         let typed = |event: &Arc<Event>| match &event.body {
-            EventBody::User { text } if event.label.is_plain() => Some(text.clone()),
+            EventBody::User(Content { text, .. }) if event.label.is_plain() => Some(text.clone()),
             _ => None,
         };
         let typed: Vec<String> = log.iter().filter_map(typed).collect();
@@ -399,9 +399,7 @@ mod tests {
             branch: Branch::new("b"),
             at: Timestamp::UNIX_EPOCH,
             label,
-            body: EventBody::User {
-                text: text.to_owned(),
-            },
+            body: EventBody::User(text.into()),
         };
         Arc::new(draft.into_event(SessionId::new("s"), 1))
     }

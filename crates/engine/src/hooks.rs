@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt, join_all};
 use futures::join;
+use lango_domain::content::MAX_ATTACHMENTS;
 use lango_domain::event::{Author, EventBody, ToolCode};
 use lango_domain::hooks::{
     Advisor, AfterTurn, ContextError, ContextRequest, ContextSource, DigestSource, FailedCall,
 };
 use lango_domain::model::{ModelError, ToolCall};
 use lango_domain::session::SessionKey;
-use lango_domain::{Label, LabeledText};
+use lango_domain::{Content, Label, LabeledText};
 use lango_text::token_estimate;
 
 use crate::driver::{ActiveAgent, Driver};
@@ -31,7 +32,7 @@ const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
 /// Caps for the text of hooks that a model reads (B41).
 const MAX_DIGEST_TOKENS: usize = 60_000;
 const MAX_ADVICE_TOKENS: usize = 300;
-const MAX_ATTACHMENT_TOKENS: usize = 60_000;
+const MAX_CONTEXT_TOKENS: usize = 60_000;
 
 /// Optional hooks around a turn. With none set, a turn sees only its session.
 #[derive(Clone, Default)]
@@ -47,19 +48,22 @@ pub struct TurnHooks {
 }
 
 impl Driver {
-    /// Appends the request of a turn, then its attachments, context and digest.
+    /// Appends the request of a turn, then its context and digest.
     pub(crate) async fn record_request(
         &self,
         active: &ActiveAgent,
         request: NewRequest,
     ) -> Result<(), TurnError> {
-        let (text, is_too_long) = truncate_request(&request.text);
+        let (text, is_too_long) = truncate_request(&request.content.text);
+        let mut attachments = request.content.attachments;
+        attachments.truncate(MAX_ATTACHMENTS);
+        let content = Content { text, attachments };
         let user_entry = LogEntry {
             label: request.label,
             ..LogEntry::plain(
                 Author::User,
                 active.branch.clone(),
-                EventBody::User { text },
+                EventBody::User(content),
             )
         };
         self.log.append(vec![user_entry]).await?;
@@ -69,11 +73,11 @@ impl Driver {
         let (digest, context) = self
             .wait(async { join!(self.digest(), self.gather()) })
             .await?;
-        let attachments = request.attachments.into_iter().map(|(source, attached)| {
-            let text = truncate_attachment(attached.text.trim());
+        let given = request.context.into_iter().map(|(source, attached)| {
+            let text = truncate_context(attached.text.trim());
             (EventBody::Context { source, text }, attached.label)
         });
-        let bodies = attachments.chain(context).chain(digest);
+        let bodies = given.chain(context).chain(digest);
         let entries = bodies.map(|(body, label)| active.entry(&label, body));
         self.log.append(entries.collect()).await
     }
@@ -193,9 +197,9 @@ async fn with_timeout<T>(
     }
 }
 
-/// Truncates an attachment to its cap and appends the number of omitted bytes.
-fn truncate_attachment(text: &str) -> String {
-    let truncated = token_estimate::truncate(text, MAX_ATTACHMENT_TOKENS);
+/// Truncates text that came with the request to its cap and appends the number of omitted bytes.
+fn truncate_context(text: &str) -> String {
+    let truncated = token_estimate::truncate(text, MAX_CONTEXT_TOKENS);
     match text.len() - truncated.len() {
         0 => text.to_owned(),
         omitted => format!("{truncated}\n[… {omitted} bytes left out …]"),

@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use lango_domain::StoreError;
+use lango_domain::blobs::{BlobStore, BlobTotals};
+use lango_domain::content::BlobId;
 use lango_domain::event::{Event, Grant, NewEvent};
 use lango_domain::session::{
-    HistoryWindow, SessionKey, SessionKeyRef, SessionStore, TurnLock, grant_from_event,
+    HistoryWindow, SessionKey, SessionKeyRef, SessionStore, StoreFuture, TurnLock, grant_from_event,
 };
 
 #[derive(Debug, Default)]
@@ -64,6 +66,37 @@ impl SessionStore for InMemorySessionStore {
             .filter_map(|event| grant_from_event(event, tool))
             .collect()))
         .boxed()
+    }
+}
+
+impl BlobStore for InMemorySessionStore {
+    fn blob<'a>(
+        &'a self,
+        key: SessionKeyRef<'a>,
+        blob: &'a BlobId,
+    ) -> StoreFuture<'a, Option<Arc<[u8]>>> {
+        let sessions = lock_unpoisoned(&self.sessions);
+        let events = sessions.get(&key.to_owned()).into_iter().flatten();
+        let mut attachments = events.flat_map(|event| event.attachments());
+        let found = attachments.find_map(|attachment| {
+            let data = attachment.data.bytes();
+            data.filter(|_| attachment.blob == *blob).cloned()
+        });
+        ready(Ok(found)).boxed()
+    }
+
+    fn blob_totals(&self) -> StoreFuture<'_, BlobTotals> {
+        let sessions = lock_unpoisoned(&self.sessions);
+        let events = sessions.values().flatten();
+        let sizes: HashMap<&BlobId, u64> = events
+            .flat_map(|event| event.attachments())
+            .map(|attachment| (&attachment.blob, attachment.size))
+            .collect();
+        let totals = BlobTotals {
+            blobs: sizes.len() as u64,
+            bytes: sizes.values().sum(),
+        };
+        ready(Ok(totals)).boxed()
     }
 }
 

@@ -38,12 +38,8 @@ impl LegacyMessage {
     /// Returns the event body for the message.
     pub fn body(&self) -> EventBody {
         match self.role {
-            LegacyRole::User => EventBody::User {
-                text: self.content.clone(),
-            },
-            LegacyRole::Assistant => EventBody::Answer {
-                text: self.content.clone(),
-            },
+            LegacyRole::User => EventBody::User(self.content.clone().into()),
+            LegacyRole::Assistant => EventBody::Answer(self.content.clone().into()),
         }
     }
 }

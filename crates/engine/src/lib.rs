@@ -6,6 +6,7 @@
 mod agent_loop;
 mod approval;
 mod approval_policy;
+mod attachments;
 mod calibration;
 mod delegation;
 mod driver;

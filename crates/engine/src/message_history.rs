@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use lango_domain::event::{Author, Branch, CallId, Event, EventBody, TurnId};
 use lango_domain::model::Message;
-use lango_domain::{AgentName, Label};
+use lango_domain::{AgentName, Content, Label, ReadableKinds};
 
+use crate::attachments;
 use own_steps::OwnSteps;
 pub(crate) use truncate::measure;
 use truncate::{GroupAge, MessageGroup};
@@ -26,6 +27,8 @@ pub(crate) struct HistoryReader<'a> {
     pub turn: &'a TurnId,
     pub branch: &'a Branch,
     pub is_root: bool,
+    /// The attachments that the reader's model reads.
+    pub readable: ReadableKinds,
 }
 
 /// The size of a request, in tokens.
@@ -50,7 +53,7 @@ pub(crate) fn build_messages(
         reader,
         index: &index,
         groups: Vec::new(),
-        steps: OwnSteps::default(),
+        steps: OwnSteps::new(reader.readable),
         age: GroupAge::Past,
         label: Label::default(),
     };
@@ -126,15 +129,13 @@ impl<'a> LogIndex<'a> {
             .unwrap_or_default()
     }
 
-    /// Returns the event that concluded the work in a branch, and its text.
-    fn conclusion(&self, turn: &'a TurnId, branch: &'a Branch) -> Option<(&'a Event, &'a str)> {
+    /// Returns the event that concluded the work in a branch, and its content.
+    fn conclusion(&self, turn: &'a TurnId, branch: &'a Branch) -> Option<(&'a Event, &'a Content)> {
         self.branch(turn, branch)
             .iter()
             .rev()
             .find_map(|event| match &event.body {
-                EventBody::Answer { text } | EventBody::Report { text } => {
-                    Some((*event, text.as_str()))
-                }
+                EventBody::Answer(content) | EventBody::Report(content) => Some((*event, content)),
                 _ => None,
             })
     }
@@ -154,7 +155,7 @@ struct HistoryBuilder<'a, 'i> {
 impl<'a> HistoryBuilder<'a, '_> {
     fn push(&mut self, event: &'a Event) {
         match &event.body {
-            EventBody::User { text } => {
+            EventBody::User(content) => {
                 self.close_steps();
                 self.label.join(&event.label());
                 let is_current = event.turn == *self.reader.turn;
@@ -164,7 +165,7 @@ impl<'a> HistoryBuilder<'a, '_> {
                     GroupAge::Past
                 };
                 self.groups.push(MessageGroup::user(
-                    text.clone(),
+                    self.readable(content),
                     if is_current {
                         GroupAge::Request
                     } else {
@@ -188,12 +189,17 @@ impl<'a> HistoryBuilder<'a, '_> {
             } if self.is_for_reader(to) && self.can_see(event, id, into) => {
                 self.add_own_delegation(event, task.as_deref(), into);
             }
-            EventBody::Answer { text } if !self.is_own(event) => {
-                self.add_foreign_answer(event, text)
+            EventBody::Answer(content) if !self.is_own(event) => {
+                self.add_foreign_answer(event, content)
             }
             _ if self.reader.is_root && self.is_own(event) => self.add_own_step(event),
             _ => {}
         }
+    }
+
+    /// Returns content with a short text in place of what the reader's model cannot read.
+    fn readable(&self, content: &Content) -> Content {
+        attachments::replace_unreadable(content, self.reader.readable)
     }
 
     fn is_for_reader(&self, to: &AgentName) -> bool {
@@ -244,22 +250,21 @@ impl<'a> HistoryBuilder<'a, '_> {
         if let Some((event, _)) = report {
             self.label.join(&event.label());
         }
-        self.groups.extend(
-            self.steps
-                .push(&event.body, report.map(|(_, text)| text), self.age),
-        );
+        self.groups.extend(self.steps.push(
+            &event.body,
+            report.map(|(_, content)| content),
+            self.age,
+        ));
     }
 
     /// Adds the answer of another agent, unless the reader delegated to it: then the result of the
     /// transfer contains the answer.
-    fn add_foreign_answer(&mut self, event: &'a Event, text: &str) {
+    fn add_foreign_answer(&mut self, event: &'a Event, content: &Content) {
         if !(self.reader.is_root && self.steps.has_delegated_into(&event.branch)) {
             self.close_steps();
             self.label.join(&event.label());
-            self.groups.push(MessageGroup::user(
-                quote::answer(&event.author, text),
-                self.age,
-            ));
+            let quoted = quote::answer(&event.author, &content.to_plain_text());
+            self.groups.push(MessageGroup::user(quoted, self.age));
         }
     }
 

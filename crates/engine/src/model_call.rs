@@ -59,6 +59,7 @@ impl Driver {
         request: ModelRequest,
     ) -> Result<Result<ModelReply, ModelError>, TurnError> {
         let (bytes, estimated) = self.team.request_size(&active.agent, &request.messages);
+        let request = self.load_attachments(request).await?;
         let fragments = self.models.for_agent(&active.agent).stream(request);
         let mut collector = ReplyCollector::default();
         let read = self.read_fragments(active, fragments, &mut collector).await;
@@ -114,12 +115,13 @@ impl Driver {
             turn: &self.log.turn,
             branch: &active.branch,
             is_root: active.agent == *self.team.root(),
+            readable: self.models.for_agent(&active.agent).readable_kinds(),
         };
         let (mut messages, label) = self
             .log
             .read(|log| message_history::build_messages(log, reader, budget));
         if mode == AskMode::AfterEmptyReply {
-            messages.push(Message::User(EMPTY_REPLY_REMINDER.to_owned()));
+            messages.push(Message::User(EMPTY_REPLY_REMINDER.into()));
         }
         let request = ModelRequest {
             agent: active.agent.clone(),

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lango_domain::Safety;
 use lango_domain::event::{
     ApprovalState, Author, Branch, CallId, Event, EventBody, ToolCode, TransferOutcome, TurnId,
 };
 use lango_domain::failure::FailureCode;
+use lango_domain::{Content, Safety};
 
 use crate::turn_log::LogEntry;
 
@@ -40,7 +40,7 @@ pub(crate) fn find_unfinished_turn(
         return None;
     }
     let request = events.iter().find_map(|event| match &event.body {
-        EventBody::User { text } => Some(text.clone()),
+        EventBody::User(Content { text, .. }) => Some(text.clone()),
         _ => None,
     })?;
     let closing_entries = close_open_calls(&events, safety);
@@ -50,7 +50,7 @@ pub(crate) fn find_unfinished_turn(
         .count();
     let is_answered = events
         .iter()
-        .any(|event| matches!(event.body, EventBody::Answer { .. }));
+        .any(|event| matches!(event.body, EventBody::Answer(_)));
     Some(UnfinishedTurn {
         turn,
         request,
@@ -156,6 +156,7 @@ fn interrupted_result(id: &CallId, safety: Safety) -> EventBody {
         id: id.clone(),
         ok: false,
         content: String::new(),
+        attachments: Vec::new(),
         error: Some(error.to_owned()),
         code: Some(ToolCode::Interrupted),
         untrusted: false,
@@ -169,7 +170,7 @@ fn branch_outcome(events: &[&Event], branch: &Branch) -> (TransferOutcome, Strin
         .iter()
         .filter(|event| event.branch == *branch)
         .find_map(|event| match &event.body {
-            EventBody::Answer { .. } | EventBody::Report { .. } => {
+            EventBody::Answer(_) | EventBody::Report(_) => {
                 Some((TransferOutcome::Answered, String::new()))
             }
             EventBody::Rejected { reason } => Some((TransferOutcome::Rejected, reason.clone())),

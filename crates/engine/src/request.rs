@@ -1,36 +1,41 @@
 //! The request of a turn, with labels for the origin of each part.
 
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::{Label, LabeledText};
+use lango_domain::{Content, Label, LabeledText};
 
 #[derive(Clone, Debug)]
 pub struct TurnRequest {
     pub session: SessionId,
     pub principal: Principal,
-    pub text: String,
-    /// Plain if the user typed the text, else the label of its source.
+    pub content: Content,
+    /// Plain if the user typed the text, else the label of its source. Attachments have labels of
+    /// their own.
     pub label: Label,
-    /// Data that comes with the request, each with the source name that a model reads.
-    pub attachments: Vec<(String, LabeledText)>,
+    /// Text that comes with the request, each with the source name that a model reads.
+    pub context: Vec<(String, LabeledText)>,
 }
 
 impl TurnRequest {
-    /// Returns a request with text that a user typed.
-    pub fn from_user(session: SessionId, principal: Principal, text: impl Into<String>) -> Self {
-        let (label, attachments) = (Label::default(), Vec::new());
+    /// Returns a request that a user wrote.
+    pub fn from_user(
+        session: SessionId,
+        principal: Principal,
+        content: impl Into<Content>,
+    ) -> Self {
+        let (label, context) = (Label::default(), Vec::new());
         Self {
             session,
             principal,
-            text: text.into(),
+            content: content.into(),
             label,
-            attachments,
+            context,
         }
     }
 }
 
 /// The content of a request.
 pub(crate) struct NewRequest {
-    pub text: String,
+    pub content: Content,
     pub label: Label,
-    pub attachments: Vec<(String, LabeledText)>,
+    pub context: Vec<(String, LabeledText)>,
 }

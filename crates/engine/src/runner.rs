@@ -9,6 +9,7 @@ use futures::future::FutureExt;
 use lango_domain::Clock;
 use lango_domain::StoreError;
 use lango_domain::approval::Approver;
+use lango_domain::blobs::BlobStore;
 use lango_domain::event::{Author, Branch, EventBody, Principal, SessionId, TurnId, Update};
 use lango_domain::model::Model;
 use lango_domain::remote_agent::RemoteAgent;
@@ -43,6 +44,8 @@ pub struct RunnerParts {
     pub tree: AgentTree,
     pub models: Models,
     pub store: Arc<dyn SessionStore>,
+    /// The bytes of attachments in the sessions of `store`.
+    pub blobs: Arc<dyn BlobStore>,
     /// The approver of turns that bring none of their own. Without one, every call that needs approval
     /// is denied.
     pub approver: Option<Arc<dyn Approver>>,
@@ -98,6 +101,7 @@ struct RunnerInner {
     calibration: Arc<Calibration>,
     models: Models,
     store: Arc<dyn SessionStore>,
+    blobs: Arc<dyn BlobStore>,
     approver: Option<Arc<dyn Approver>>,
     approval_policy: ApprovalPolicy,
     hooks: TurnHooks,
@@ -114,6 +118,7 @@ impl Runner {
             tree,
             models,
             store,
+            blobs,
             approver,
             approval_policy,
             hooks,
@@ -128,6 +133,7 @@ impl Runner {
                 calibration: Arc::default(),
                 models,
                 store,
+                blobs,
                 approver,
                 approval_policy,
                 hooks,
@@ -169,17 +175,17 @@ impl Runner {
         let TurnRequest {
             session,
             principal,
-            text,
+            content,
             label,
-            attachments,
+            context,
         } = request;
         self.start(TurnStart {
             session,
             principal,
             request: Some(NewRequest {
-                text,
+                content,
                 label,
-                attachments,
+                context,
             }),
             permission,
         })
@@ -285,7 +291,7 @@ impl RunnerInner {
         let permission = start.permission;
         match (start.request, unfinished) {
             (Some(request), _) => {
-                let driver = self.new_driver(log, request.text.clone(), permission, &signals);
+                let driver = self.new_driver(log, request.content.text.clone(), permission, &signals);
                 driver.run(StartMode::New(request), updates).await;
             }
             (None, Some(unfinished)) if !unfinished.is_answered => {
@@ -370,6 +376,7 @@ impl RunnerInner {
         Arc::new(Driver {
             team: Arc::clone(&self.team),
             models: self.models.clone(),
+            blobs: Arc::clone(&self.blobs),
             remotes: self.remotes.clone(),
             approver: approver.or_else(|| self.approver.clone()),
             approval_policy: TurnPolicy::new(configured, rules, approval_wait),

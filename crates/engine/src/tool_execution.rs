@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use lango_domain::content::MAX_ATTACHMENTS;
 use lango_domain::event::{EventBody, ToolCode};
 use lango_domain::model::ToolCall;
-use lango_domain::{Label, Tool, ToolContext, ToolOutput, ToolOutputSink, Trust};
+use lango_domain::{Content, Label, Tool, ToolContext, ToolOutput, ToolOutputSink, Trust};
 
 use crate::approval::PendingCall;
 use crate::driver::{ActiveAgent, Driver};
@@ -15,7 +16,7 @@ use crate::turn_error::TurnError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ToolOutcome {
     Succeeded {
-        text: String,
+        content: Content,
         origin: ContentOrigin,
     },
     Failed {
@@ -46,11 +47,12 @@ impl ToolOutcome {
     pub fn into_body(self, call: &ToolCall) -> (EventBody, Label) {
         let id = call.id.clone();
         match self {
-            Self::Succeeded { text, origin } => {
+            Self::Succeeded { content, origin } => {
                 let body = EventBody::ToolResult {
                     id,
                     ok: true,
-                    content: text,
+                    content: content.text,
+                    attachments: content.attachments,
                     error: None,
                     code: None,
                     untrusted: origin.trust == Trust::Untrusted,
@@ -68,6 +70,7 @@ impl ToolOutcome {
                     id,
                     ok: false,
                     content: String::new(),
+                    attachments: Vec::new(),
                     error: Some(reason),
                     code: Some(code),
                     untrusted: origin.trust == Trust::Untrusted,
@@ -141,8 +144,8 @@ impl Driver {
         let running = tool.call(context, call.arguments.clone());
         let task = AbortOnDrop(tokio::spawn(running));
         match tokio::time::timeout(timeout, task).await {
-            Ok(Ok(Ok(ToolOutput { text, label }))) => ToolOutcome::Succeeded {
-                text,
+            Ok(Ok(Ok(ToolOutput { content, label }))) => ToolOutcome::Succeeded {
+                content,
                 origin: output_origin(tool, call, label),
             },
             Ok(Ok(Err(error))) => ToolOutcome::Failed {
@@ -186,10 +189,14 @@ impl Driver {
     pub(crate) fn truncate_output(&self, outcome: ToolOutcome) -> ToolOutcome {
         let max_bytes = self.limits.tool_output_bytes.get();
         match outcome {
-            ToolOutcome::Succeeded { text, origin } => ToolOutcome::Succeeded {
-                text: truncate_middle(text, max_bytes),
+            ToolOutcome::Succeeded {
+                mut content,
                 origin,
-            },
+            } => {
+                content.text = truncate_middle(content.text, max_bytes);
+                content.attachments.truncate(MAX_ATTACHMENTS);
+                ToolOutcome::Succeeded { content, origin }
+            }
             ToolOutcome::Failed {
                 code,
                 reason,

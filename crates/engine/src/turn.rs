@@ -102,10 +102,10 @@ impl Driver {
         match self.run_agent(active).await? {
             AgentOutcome::Answered {
                 author,
-                text,
+                content,
                 label,
             } if author == active.agent => {
-                self.append(active, &label, vec![EventBody::Answer { text }])
+                self.append(active, &label, vec![EventBody::Answer(content)])
                     .await
             }
             // The specialist's answer is already in its own branch.

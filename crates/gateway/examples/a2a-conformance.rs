@@ -104,6 +104,7 @@ fn gateway(stores: Stores, port: u16) -> Result<Gateway, Box<dyn Error>> {
             per_agent: BTreeMap::new(),
         },
         store: Arc::new(InMemorySessionStore::default()),
+        blobs: Arc::new(InMemorySessionStore::default()),
         approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),

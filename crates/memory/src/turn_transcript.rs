@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lango_domain::Label;
 use lango_domain::StoreError;
 use lango_domain::event::{Event, EventBody, TurnId};
 use lango_domain::session::SessionKey;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
+use lango_domain::{Content, Label};
 
 /// Bytes of a session that are read first.
 const INITIAL_BYTES: usize = 64 * 1024;
@@ -67,7 +67,7 @@ pub(crate) fn turn_transcripts(events: &[Arc<Event>]) -> Vec<TurnTranscript> {
     let mut transcripts: Vec<TurnTranscript> = Vec::new();
     for event in events {
         match (&event.body, transcripts.last_mut()) {
-            (EventBody::User { text }, _) => transcripts.push(TurnTranscript {
+            (EventBody::User(Content { text, .. }), _) => transcripts.push(TurnTranscript {
                 turn: event.turn.clone(),
                 at: event.at,
                 seq: event.seq,
@@ -79,7 +79,7 @@ pub(crate) fn turn_transcripts(events: &[Arc<Event>]) -> Vec<TurnTranscript> {
             }),
             (body, Some(transcript)) => {
                 transcript.through = event.seq;
-                if let EventBody::Answer { text } = body {
+                if let EventBody::Answer(Content { text, .. }) = body {
                     transcript.answer = Some(text.clone());
                     transcript.label.join(&event.label());
                 }

@@ -3,6 +3,7 @@
 mod decode;
 
 use lango_domain::model::{Message, ModelRequest, Thought, ToolCall, ToolCallResult};
+use lango_domain::{Attachment, Content, ContentPart};
 use serde_json::{Value, json};
 
 use crate::dialect::{ModelEndpoint, WireRequest};
@@ -46,7 +47,7 @@ fn messages(request: &ModelRequest, provider: &str) -> Vec<Value> {
     let mut turns: Vec<(&'static str, Vec<Value>)> = Vec::new();
     for message in &request.messages {
         let (role, blocks) = match message {
-            Message::User(text) => ("user", text_block(text).into_iter().collect()),
+            Message::User(content) => ("user", content_blocks(content)),
             Message::Assistant {
                 thoughts,
                 text,
@@ -55,10 +56,7 @@ fn messages(request: &ModelRequest, provider: &str) -> Vec<Value> {
                 "assistant",
                 assistant_blocks(provider, thoughts, text, calls),
             ),
-            Message::Results(results) => {
-                let block = |result: &ToolCallResult| json!({ "type": "tool_result", "tool_use_id": wire_name(result.id.as_str()), "content": result.content, "is_error": !result.ok });
-                ("user", results.iter().map(block).collect())
-            }
+            Message::Results(results) => ("user", results.iter().map(result_block).collect()),
         };
         match turns.last_mut() {
             Some((last, merged)) if *last == role => merged.extend(blocks),
@@ -94,6 +92,26 @@ fn assistant_blocks(
         json!({ "type": "tool_use", "id": wire_name(call.id.as_str()), "name": wire_name(&call.name), "input": input })
     });
     sealed.chain(text_block(text)).chain(tool_uses).collect()
+}
+
+fn result_block(result: &ToolCallResult) -> Value {
+    let content = match result.content.attachments.is_empty() {
+        true => Value::from(result.content.text.as_str()),
+        false => content_blocks(&result.content).into(),
+    };
+    json!({ "type": "tool_result", "tool_use_id": wire_name(result.id.as_str()), "content": content, "is_error": !result.ok })
+}
+
+fn content_blocks(content: &Content) -> Vec<Value> {
+    let source = |attachment: &Attachment| json!({ "type": "base64", "media_type": attachment.media_type, "data": attachment.base64() });
+    let block = |part| match part {
+        ContentPart::Text(text) => text_block(text),
+        ContentPart::Image(image) => Some(json!({ "type": "image", "source": source(image) })),
+        ContentPart::File(file) => {
+            Some(json!({ "type": "document", "source": source(file), "title": file.name }))
+        }
+    };
+    content.parts().into_iter().filter_map(block).collect()
 }
 
 /// Returns a text block, or none for blank text: the API rejects empty blocks.

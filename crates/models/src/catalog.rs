@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use lango_domain::ReadableKinds;
 use lango_domain::event::Usage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,9 @@ impl Price {
 pub struct CatalogEntry {
     pub model: String,
     pub window: Option<usize>,
+    /// The attachments that the models read, if that is known.
+    #[serde(default)]
+    pub reads: Option<Vec<ReadableInput>>,
     #[serde(flatten)]
     pub price: Option<Price>,
 }
@@ -75,6 +79,7 @@ impl ModelCatalog {
                 None => entries.push(CatalogEntry {
                     model: model.clone(),
                     window,
+                    reads: None,
                     price: Some(*price),
                 }),
             }
@@ -85,6 +90,11 @@ impl ModelCatalog {
     pub fn window(&self, model: &str) -> usize {
         self.longest_match(model, |entry| entry.window)
             .unwrap_or(DEFAULT_WINDOW)
+    }
+
+    /// Returns the attachments that a model reads, or `None` if that is unknown.
+    pub fn readable_kinds(&self, model: &str) -> Option<ReadableKinds> {
+        self.longest_match(model, |entry| entry.reads.as_deref().map(readable_kinds))
     }
 
     pub fn price(&self, model: &str) -> Option<Price> {
@@ -114,6 +124,22 @@ impl ModelCatalog {
             .filter_map(|entry| Some((entry.model.len(), value_of(entry)?)))
             .max_by_key(|(length, _)| *length)?;
         Some(best)
+    }
+}
+
+/// A kind of attachment that a model reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ReadableInput {
+    Image,
+    Pdf,
+}
+
+/// Returns the kinds in a list.
+pub(crate) fn readable_kinds(inputs: &[ReadableInput]) -> ReadableKinds {
+    ReadableKinds {
+        images: inputs.contains(&ReadableInput::Image),
+        pdfs: inputs.contains(&ReadableInput::Pdf),
     }
 }
 
@@ -152,6 +178,15 @@ mod tests {
             (catalog.price("qwen3"), catalog.window("qwen3")),
             (None, DEFAULT_WINDOW)
         );
+    }
+
+    #[test]
+    fn known_models_say_what_they_read() {
+        let catalog = ModelCatalog::new(&BTreeMap::new());
+        let kinds = |model| catalog.readable_kinds(model);
+        assert_eq!(kinds("anthropic/claude-next"), Some(ReadableKinds::ALL));
+        assert_eq!(kinds("gpt-3.5-turbo"), Some(ReadableKinds::NONE));
+        assert_eq!(kinds("qwen3"), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod decode;
 
 use lango_domain::model::{Message, ModelRequest, Thought, ToolCall, ToolCallResult};
+use lango_domain::{Attachment, Content, ContentPart};
 use serde_json::{Value, json};
 
 use crate::dialect::{ModelEndpoint, WireRequest};
@@ -40,7 +41,10 @@ fn contents(request: &ModelRequest, provider: &str) -> Vec<Value> {
     let mut turns: Vec<(&'static str, Vec<Value>)> = Vec::new();
     for message in &request.messages {
         let (role, parts) = match message {
-            Message::User(text) => ("user", vec![json!({ "text": text })]),
+            Message::User(content) if content.attachments.is_empty() => {
+                ("user", vec![json!({ "text": content.text })])
+            }
+            Message::User(content) => ("user", content_parts(content)),
             Message::Assistant {
                 thoughts,
                 text,
@@ -49,9 +53,13 @@ fn contents(request: &ModelRequest, provider: &str) -> Vec<Value> {
             Message::Results(results) => {
                 let part = |result: &ToolCallResult| {
                     let key = if result.ok { "output" } else { "error" };
-                    json!({ "functionResponse": { "name": wire_name(&result.name), "response": { key: result.content } } })
+                    json!({ "functionResponse": { "name": wire_name(&result.name), "response": { key: result.content.text } } })
                 };
-                ("user", results.iter().map(part).collect())
+                // Responses hold no images, so these follow behind all of them.
+                let attached = results
+                    .iter()
+                    .flat_map(|result| attached_parts(&result.content));
+                ("user", results.iter().map(part).chain(attached).collect())
             }
         };
         match turns.last_mut() {
@@ -63,6 +71,22 @@ fn contents(request: &ModelRequest, provider: &str) -> Vec<Value> {
         .into_iter()
         .map(|(role, parts)| json!({ "role": role, "parts": parts }))
         .collect()
+}
+
+fn content_parts(content: &Content) -> Vec<Value> {
+    let part = |part| match part {
+        ContentPart::Text(text) => json!({ "text": text }),
+        ContentPart::Image(attachment) | ContentPart::File(attachment) => inline_data(attachment),
+    };
+    content.parts().into_iter().map(part).collect()
+}
+
+fn attached_parts(content: &Content) -> impl Iterator<Item = Value> {
+    content.attachments.iter().map(inline_data)
+}
+
+fn inline_data(attachment: &Attachment) -> Value {
+    json!({ "inlineData": { "mimeType": attachment.media_type, "data": attachment.base64() } })
 }
 
 fn model_parts(provider: &str, thoughts: &[Thought], text: &str, calls: &[ToolCall]) -> Vec<Value> {

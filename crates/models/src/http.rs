@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use lango_domain::ReadableKinds;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 use lango_domain::reply_limits::{
     Excess, MAX_BODY_BYTES, MAX_ERROR_BYTES, MAX_EVENT_BYTES, MAX_WIRE_BYTES, ReplyMeter,
@@ -48,6 +49,7 @@ pub struct HttpModel {
     pub endpoint: ModelEndpoint,
     pub timeouts: Timeouts,
     pub window: usize,
+    pub readable: ReadableKinds,
     pub price: Option<Price>,
 }
 
@@ -92,6 +94,10 @@ impl Model for HttpModel {
 
     fn window(&self) -> usize {
         self.window
+    }
+
+    fn readable_kinds(&self) -> ReadableKinds {
+        self.readable
     }
 }
 

@@ -16,7 +16,7 @@ mod settings;
 mod tool_call_assembly;
 mod tool_names;
 
-pub use catalog::{CatalogEntry, ModelCatalog, Price};
+pub use catalog::{CatalogEntry, ModelCatalog, Price, ReadableInput};
 pub use dialect::{DecodeProgress, Decoder, Dialect, ModelEndpoint, WireRequest};
 pub use http::{HttpModel, Timeouts, http_client};
 pub use lango_domain::secret::Secret;

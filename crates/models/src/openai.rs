@@ -4,7 +4,8 @@ mod decode;
 
 use std::borrow::Cow;
 
-use lango_domain::model::{Message, ModelRequest, ToolCall};
+use lango_domain::model::{Message, ModelRequest, ToolCall, ToolCallResult};
+use lango_domain::{Attachment, Content, ContentPart};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -83,7 +84,7 @@ enum WireMessage<'a> {
         content: &'a str,
     },
     User {
-        content: Cow<'a, str>,
+        content: UserContent<'a>,
     },
     Assistant {
         content: Option<&'a str>,
@@ -94,6 +95,84 @@ enum WireMessage<'a> {
         tool_call_id: &'a str,
         content: &'a str,
     },
+}
+
+/// Text alone is a string, because many servers accept nothing else.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum UserContent<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<WirePart<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum WirePart<'a> {
+    Text { text: Cow<'a, str> },
+    ImageUrl { image_url: ImageUrl },
+    File { file: WireFile<'a> },
+}
+
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
+}
+
+#[derive(Serialize)]
+struct WireFile<'a> {
+    filename: &'a str,
+    file_data: String,
+}
+
+impl<'a> UserContent<'a> {
+    fn new(content: &'a Content) -> Self {
+        if content.attachments.is_empty() {
+            return Self::Text(Cow::Borrowed(&content.text));
+        }
+        Self::Parts(content.parts().into_iter().map(wire_part).collect())
+    }
+
+    /// Appends content, as a paragraph of its own where both are text.
+    fn append(&mut self, more: Self) {
+        match (&mut *self, more) {
+            (Self::Text(text), Self::Text(more)) => {
+                let text = text.to_mut();
+                text.push_str("\n\n");
+                text.push_str(&more);
+            }
+            (Self::Parts(parts), more) => parts.extend(more.into_parts()),
+            (Self::Text(text), Self::Parts(more)) => {
+                let text = std::mem::take(text);
+                let parts = std::iter::once(WirePart::Text { text }).chain(more);
+                *self = Self::Parts(parts.collect());
+            }
+        }
+    }
+
+    fn into_parts(self) -> Vec<WirePart<'a>> {
+        match self {
+            Self::Text(text) => vec![WirePart::Text { text }],
+            Self::Parts(parts) => parts,
+        }
+    }
+}
+
+fn wire_part(part: ContentPart<'_>) -> WirePart<'_> {
+    let data = |attachment: &Attachment| attachment.data_url().unwrap_or_default();
+    match part {
+        ContentPart::Text(text) => WirePart::Text {
+            text: Cow::Borrowed(text),
+        },
+        ContentPart::Image(image) => WirePart::ImageUrl {
+            image_url: ImageUrl { url: data(image) },
+        },
+        ContentPart::File(file) => WirePart::File {
+            file: WireFile {
+                filename: &file.name,
+                file_data: data(file),
+            },
+        },
+    }
 }
 
 #[derive(Serialize)]
@@ -117,16 +196,7 @@ fn messages(request: &ModelRequest) -> Vec<WireMessage<'_>> {
     }];
     for message in &request.messages {
         match message {
-            Message::User(text) => match wire.last_mut() {
-                Some(WireMessage::User { content }) => {
-                    let content = content.to_mut();
-                    content.push_str("\n\n");
-                    content.push_str(text);
-                }
-                _ => wire.push(WireMessage::User {
-                    content: Cow::Borrowed(text),
-                }),
-            },
+            Message::User(content) => push_user(&mut wire, UserContent::new(content)),
             Message::Assistant { text, calls, .. } => {
                 let content =
                     Some(text.as_str()).filter(|text| !text.is_empty() || calls.is_empty());
@@ -138,12 +208,36 @@ fn messages(request: &ModelRequest) -> Vec<WireMessage<'_>> {
             Message::Results(results) => {
                 wire.extend(results.iter().map(|result| WireMessage::Tool {
                     tool_call_id: result.id.as_str(),
-                    content: &result.content,
-                }))
+                    content: &result.content.text,
+                }));
+                let attached = results.iter().flat_map(attached_parts).collect::<Vec<_>>();
+                if !attached.is_empty() {
+                    push_user(&mut wire, UserContent::Parts(attached));
+                }
             }
         }
     }
     wire
+}
+
+fn push_user<'a>(wire: &mut Vec<WireMessage<'a>>, more: UserContent<'a>) {
+    match wire.last_mut() {
+        Some(WireMessage::User { content }) => content.append(more),
+        _ => wire.push(WireMessage::User { content: more }),
+    }
+}
+
+/// Returns the attachments of a result as parts of a user message: tool messages are text only.
+fn attached_parts(result: &ToolCallResult) -> Vec<WirePart<'_>> {
+    if result.content.attachments.is_empty() {
+        return Vec::new();
+    }
+    let text = Cow::Owned(format!("[attached to the result of {}]", result.name));
+    let parts = result.content.parts().into_iter().map(wire_part);
+    let attached = parts.filter(|part| !matches!(part, WirePart::Text { .. }));
+    std::iter::once(WirePart::Text { text })
+        .chain(attached)
+        .collect()
 }
 
 fn wire_call(call: &ToolCall) -> WireCall<'_> {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt};
-use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
+use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
+use lango_domain::{Content, ReadableKinds};
 
 /// The longest wait before a retry. A provider that asks for more is not retried.
 const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -38,6 +39,12 @@ impl Model for FallbackModel {
             .min()
             .unwrap_or(0)
     }
+
+    /// Those of the first model. If another one takes over and rejects them, it gets a text instead.
+    fn readable_kinds(&self) -> ReadableKinds {
+        let first = self.models.first();
+        first.map_or(ReadableKinds::NONE, |(model, _)| model.readable_kinds())
+    }
 }
 
 type Fragments = BoxStream<'static, Result<Fragment, ModelError>>;
@@ -46,15 +53,49 @@ async fn try_models(
     models: Vec<(Arc<dyn Model>, RetryPolicy)>,
     request: ModelRequest,
 ) -> Fragments {
+    let mut request = request;
     let mut last = ModelError::Connection("no model is configured".to_owned());
     for (model, policy) in models {
-        match with_retries(model.as_ref(), &policy, &request).await {
+        let mut result = with_retries(model.as_ref(), &policy, &request).await;
+        if let Err(error @ ModelError::Rejected(_)) = &result
+            && replace_attachments(&mut request)
+        {
+            tracing::warn!(%error, "the provider rejected the attachments; retrying without them");
+            result = with_retries(model.as_ref(), &policy, &request).await;
+        }
+        match result {
             Ok(fragments) => return fragments,
             Err(error) if should_fall_back(&error) => last = error,
             Err(error) => return single_error(error),
         }
     }
     single_error(last)
+}
+
+/// Replaces all attachments by a text that says so. Returns false if there are none.
+fn replace_attachments(request: &mut ModelRequest) -> bool {
+    let mut is_changed = false;
+    let mut replace = |content: &mut Content| {
+        if !content.attachments.is_empty() {
+            is_changed = true;
+            *content = content.replace_attachments(|attachment| {
+                let placeholder = attachment.placeholder();
+                let description = placeholder.trim_end_matches(']');
+                Some(format!("{description}; the provider does not accept it]"))
+            });
+        }
+    };
+    for message in &mut request.messages {
+        match message {
+            Message::User(content) => replace(content),
+            Message::Assistant { .. } => {}
+            Message::Results(results) => {
+                let contents = results.iter_mut().map(|result| &mut result.content);
+                contents.for_each(&mut replace);
+            }
+        }
+    }
+    is_changed
 }
 
 async fn with_retries(

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lango_domain::ReadableKinds;
 use lango_domain::model::{Model, ModelError};
 use lango_text::suggest;
 use reqwest::header::{HeaderName, HeaderValue};
@@ -37,6 +38,7 @@ pub struct SelectedModel {
     pub settings: ProviderSettings,
     pub key: Option<Secret>,
     pub window: usize,
+    pub readable: ReadableKinds,
     pub price: Option<Price>,
     pub reason: String,
 }
@@ -247,6 +249,7 @@ impl SelectionInput<'_> {
                 ProviderKind::Offline => offline::WINDOW,
                 _ => settings.window.unwrap_or_else(|| catalog.window(&model)),
             },
+            readable: settings.readable_kinds(kind, catalog.readable_kinds(&model)),
             price: catalog.price(&model),
             model,
             settings,
@@ -352,6 +355,7 @@ impl SelectedModel {
             },
             timeouts,
             window: self.window,
+            readable: self.readable,
             price: self.price,
         };
         Ok((Arc::new(model), policy))

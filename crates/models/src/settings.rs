@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use lango_domain::ReadableKinds;
 use lango_domain::secret::Secret;
+
+use crate::catalog::{ReadableInput, readable_kinds};
 
 /// `providers.<id>`.
 pub type Providers = BTreeMap<String, ProviderSettings>;
@@ -38,6 +41,9 @@ pub struct ProviderSettings {
     pub max_output_tokens: u64,
     /// Context window of its models in tokens, for models that are not in the catalog.
     pub window: Option<usize>,
+    /// Attachments that its models read, of `image` and `pdf`; known for models of the catalog, and for
+    /// others images are tried.
+    pub reads: Option<Vec<ReadableInput>>,
     /// Number of retries when the provider is busy or unreachable.
     pub retries: u32,
     /// Milliseconds before the first retry; doubled for each further one.
@@ -50,6 +56,27 @@ pub struct ProviderSettings {
     pub idle_seconds: u64,
 }
 
+impl ProviderSettings {
+    /// Returns the attachments that a model reads: as set, as known, else as its dialect allows. Images
+    /// are sent to unknown models, since a user who attaches one expects that they are read.
+    pub(crate) fn readable_kinds(
+        &self,
+        kind: ProviderKind,
+        known: Option<ReadableKinds>,
+    ) -> ReadableKinds {
+        let by_dialect = match kind {
+            ProviderKind::Offline => return ReadableKinds::NONE,
+            ProviderKind::Anthropic | ProviderKind::Gemini => ReadableKinds::ALL,
+            ProviderKind::Openai | ProviderKind::Ollama => ReadableKinds {
+                images: true,
+                pdfs: false,
+            },
+        };
+        let set = self.reads.as_deref().map(readable_kinds);
+        set.or(known).unwrap_or(by_dialect)
+    }
+}
+
 impl Default for ProviderSettings {
     fn default() -> Self {
         Self {
@@ -59,6 +86,7 @@ impl Default for ProviderSettings {
             headers: BTreeMap::new(),
             max_output_tokens: 8_192,
             window: None,
+            reads: None,
             retries: 3,
             retry_delay_ms: 500,
             connect_seconds: 10,

@@ -1,7 +1,9 @@
 //! Assembles the answer of a remote task from artifacts (whole or in chunks), messages and states.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use lango_domain::Attachment;
+use lango_domain::content::{BlobId, MAX_ATTACHMENTS};
 use lango_text::sanitize::strip_control_chars;
 use lango_text::sanitize::truncated_line;
 
@@ -10,6 +12,8 @@ use crate::a2a::{Artifact, ArtifactId, Message, Part, PartContent};
 /// Maximum length of the answer of one task (B92).
 pub(crate) const MAX_BYTES: usize = 256 * 1024;
 const TRUNCATION_MARKER: &str = "\n[the rest is cut: the answer is too long]";
+/// Most bytes of the files of one answer.
+const MAX_FILE_BYTES: u64 = 20 * 1024 * 1024;
 /// Longer data parts are replaced by their size.
 const MAX_DATA_BYTES: usize = 16 * 1024;
 
@@ -25,6 +29,11 @@ pub(crate) struct RemoteAnswer {
     artifacts: HashMap<ArtifactId, String>,
     /// Size of the stored artifacts.
     stored_bytes: usize,
+    /// The files of the answer that were not taken yet.
+    new_files: Vec<Attachment>,
+    /// All files of the answer so far: a file is taken once, in whatever artifacts it is.
+    files: HashSet<BlobId>,
+    file_bytes: u64,
     bytes: usize,
     is_truncated: bool,
     is_over_budget: bool,
@@ -40,12 +49,29 @@ impl RemoteAnswer {
         self.is_truncated || self.is_over_budget
     }
 
+    /// Returns the files that arrived since the last call.
+    pub fn take_files(&mut self) -> Vec<Attachment> {
+        std::mem::take(&mut self.new_files)
+    }
+
+    fn add_files(&mut self, parts: &[Part]) {
+        for file in parts.iter().filter_map(file_attachment) {
+            let fits =
+                self.files.len() < MAX_ATTACHMENTS && self.file_bytes + file.size <= MAX_FILE_BYTES;
+            if fits && self.files.insert(file.blob.clone()) {
+                self.file_bytes += file.size;
+                self.new_files.push(file);
+            }
+        }
+    }
+
     /// Appends a chunk of an artifact. Returns the new text.
     pub fn append(&mut self, artifact: &Artifact) -> Option<String> {
-        let text = parts_text(&artifact.parts);
         if !self.artifacts.contains_key(&artifact.id) {
             return self.replace(artifact);
         }
+        self.add_files(&artifact.parts);
+        let text = parts_text(&artifact.parts);
         if self.reserve(text.len())
             && let Some(stored) = self.artifacts.get_mut(&artifact.id)
         {
@@ -56,6 +82,7 @@ impl RemoteAnswer {
 
     /// Replaces an artifact by its current version. Returns the new text.
     pub fn replace(&mut self, artifact: &Artifact) -> Option<String> {
+        self.add_files(&artifact.parts);
         let text = parts_text(&artifact.parts);
         let stored = self.artifacts.remove(&artifact.id);
         self.stored_bytes -= stored
@@ -75,6 +102,7 @@ impl RemoteAnswer {
     }
 
     pub fn append_message(&mut self, message: &Message) -> Option<String> {
+        self.add_files(&message.parts);
         self.append_paragraph(parts_text(&message.parts))
     }
 
@@ -136,8 +164,12 @@ pub(crate) fn parts_text(parts: &[Part]) -> String {
                 truncated_line(url, 500)
             )),
             PartContent::Raw(bytes) => {
+                let outcome = match file_attachment(part) {
+                    Some(_) => "attached",
+                    None => "not shown",
+                };
                 text.push_str(&format!(
-                    "{separator}[{}: {} bytes, not shown]",
+                    "{separator}[{}: {} bytes, {outcome}]",
                     part_name(part),
                     bytes.len() / 4 * 3
                 ));
@@ -145,6 +177,15 @@ pub(crate) fn parts_text(parts: &[Part]) -> String {
         }
     }
     text
+}
+
+/// Returns the file of a part with bytes, if it is valid and not too large.
+fn file_attachment(part: &Part) -> Option<Attachment> {
+    let PartContent::Raw(bytes) = &part.content else {
+        return None;
+    };
+    let name = part.filename.as_deref().unwrap_or("file");
+    Attachment::from_base64(bytes, name, part.media_type.as_deref()).ok()
 }
 
 fn part_name(part: &Part) -> String {
@@ -224,6 +265,32 @@ mod tests {
         );
     }
 
+    /// B110
+    #[test]
+    fn files_are_taken_once_and_bad_ones_described() {
+        let part = |data: &str, media_type: &str| Part {
+            filename: Some("a.png".to_owned()),
+            media_type: Some(media_type.to_owned()),
+            ..Part::new(PartContent::Raw(data.to_owned()))
+        };
+        let parts = vec![
+            part("aGkh", "text/plain"),
+            part("aGkh", "image/png"),
+            part("?", "a/b"),
+        ];
+        let artifact = Artifact {
+            parts,
+            ..artifact("a", "")
+        };
+        let mut answer = RemoteAnswer::default();
+        let text = answer.replace(&artifact).unwrap();
+        let outcomes: Vec<bool> = text.lines().map(|line| line.contains("attached")).collect();
+        assert_eq!(outcomes, [true, false, false], "{text}");
+        assert_eq!(answer.take_files().len(), 1);
+        answer.replace(&artifact);
+        assert!(answer.take_files().is_empty());
+    }
+
     #[test]
     fn other_parts_are_described_and_control_characters_removed() {
         let file = Part {
@@ -235,7 +302,7 @@ mod tests {
         let parts = [Part::text("x\u{1b}[2Jy"), data, link, file];
         assert_eq!(
             parts_text(&parts),
-            "x[2Jy\n{\"a\":1}\n[a file: http://10.0.0.1/x]\n[a.png: 3 bytes, not shown]"
+            "x[2Jy\n{\"a\":1}\n[a file: http://10.0.0.1/x]\n[a.png: 3 bytes, attached]"
         );
     }
 }

@@ -356,6 +356,9 @@ impl<'a> RemoteTaskRun<'a> {
         if let Some(text) = text {
             let _ = self.pieces.send(Ok(RemotePiece::Text(text))).await;
         }
+        for file in self.answer.take_files() {
+            let _ = self.pieces.send(Ok(RemotePiece::Attachment(file))).await;
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::a2a_tasks;
 use crate::access_tokens;
+use crate::blobs;
 use crate::documents;
 use crate::error::sqlite_error;
 
@@ -74,6 +75,7 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE learnings ADD COLUMN label TEXT;
     ALTER TABLE graph_batches ADD COLUMN label TEXT;
 ",
+    blobs::TABLES,
 ];
 
 /// The location of a store.

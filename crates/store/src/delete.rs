@@ -9,6 +9,7 @@ use lango_domain::graph::FactSourceFilter;
 use lango_domain::session::{SessionKeyRef, TurnLock};
 use rusqlite::{Connection, TransactionBehavior, params};
 
+use crate::blobs;
 use crate::database::BUSY_TIMEOUT;
 
 use crate::event_rows;
@@ -150,6 +151,9 @@ impl SqliteStore {
         let deleted = self
             .write(move |connection| {
                 try_checkpoint_wal(connection);
+                while before.is_none() && blobs::delete_chunk(connection, &owner, &name)? {
+                    try_checkpoint_wal(connection);
+                }
                 while delete_newest(connection, &owner, &name, before)? {
                     try_checkpoint_wal(connection);
                 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lango_domain::Label;
 use lango_domain::event::{Author, Branch, EVENT_VERSION, Event, EventBody, SessionId, TurnId};
+use lango_domain::{Content, Label};
 use lango_text::sanitize::one_line;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
 
+use crate::blobs;
 use crate::damage::display_column;
 
 /// Maximum length of a session title, which is the start of the first request unless it is renamed.
@@ -173,7 +174,7 @@ pub(crate) fn insert_event(
         kind(&event.body),
         body,
     ])?;
-    Ok(())
+    blobs::insert_blobs(connection, session, event)
 }
 
 /// Copies the usage of a session's events from number `from` on into the `usage` table, before
@@ -210,7 +211,7 @@ pub(crate) fn update_session(
         .prepare_cached(sql)?
         .execute(params![session, sortable_time(newest.at)])?;
     let request = events.iter().find_map(|event| match &event.body {
-        EventBody::User { text } => Some(text),
+        EventBody::User(Content { text, .. }) => Some(text),
         _ => None,
     });
     if let Some(title) = request.map(|text| title(text)) {
@@ -230,8 +231,8 @@ pub(crate) fn title(text: &str) -> String {
 /// Returns the value of the `kind` column, which selects rows without parsing their bodies.
 fn kind(body: &EventBody) -> &'static str {
     match body {
-        EventBody::User { .. } => "user",
-        EventBody::Answer { .. } | EventBody::Report { .. } => "answer",
+        EventBody::User(_) => "user",
+        EventBody::Answer(_) | EventBody::Report(_) => "answer",
         EventBody::Usage(_) => "usage",
         EventBody::TurnDone | EventBody::TurnFailed { .. } => "end",
         EventBody::ToolCall { .. } => "call",

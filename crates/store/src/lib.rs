@@ -4,6 +4,7 @@
 mod a2a_tasks;
 mod access_tokens;
 mod audit;
+mod blobs;
 mod damage;
 mod database;
 mod delete;

@@ -7,6 +7,7 @@ use lango_domain::maintenance::{DamagedRow, StoreHealth, StoreMaintenance};
 use lango_domain::session::StoreFuture;
 use rusqlite::{Connection, TransactionBehavior};
 
+use crate::blobs;
 use crate::database::{self, ReadMode, StoreLocation};
 
 use crate::inquiries;
@@ -180,6 +181,9 @@ fn replace(connection: &mut Connection, from: &Path) -> rusqlite::Result<()> {
                 .query_row(sql, [table], |row| row.get::<_, i64>(0))
                 .map(|count| count > 0)
         };
+        if has("blobs")? {
+            transaction.execute_batch(blobs::RESTORE)?;
+        }
         if has("knowledge")? {
             transaction.execute_batch(knowledge::RESTORE)?;
         }

@@ -1,5 +1,6 @@
 //! Search in the requests and answers of sessions.
 
+use lango_domain::Content;
 use lango_domain::event::{EventBody, SessionId};
 use lango_domain::session_catalog::SessionSearchHit;
 use rusqlite::params;
@@ -32,8 +33,9 @@ pub(crate) fn search(
             event_rows::event(row, &session),
         )?;
         let Some(event) = event else { continue };
-        let (EventBody::User { text } | EventBody::Answer { text } | EventBody::Report { text }) =
-            &event.body
+        let (EventBody::User(Content { text, .. })
+        | EventBody::Answer(Content { text, .. })
+        | EventBody::Report(Content { text, .. })) = &event.body
         else {
             continue;
         };

@@ -143,6 +143,7 @@ impl SqliteStore {
         Stores {
             sessions: store.clone(),
             catalog: store.clone(),
+            blobs: store.clone(),
             access_tokens: store.clone(),
             tasks: store.clone(),
             documents: store.clone(),
@@ -361,7 +362,7 @@ pub(crate) fn load(
             event_rows::event(row, session),
         )?;
         let Some(event) = event else { continue };
-        let begins_turn = matches!(event.body, EventBody::User { .. });
+        let begins_turn = matches!(event.body, EventBody::User(_));
         events.push(event);
         if begins_turn && window.is_satisfied_by(bytes) {
             break;

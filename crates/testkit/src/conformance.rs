@@ -2,6 +2,7 @@
 //! empty store.
 
 pub mod access_tokens;
+pub mod blobs;
 pub mod catalog;
 pub mod documents;
 pub mod forget;
@@ -27,7 +28,7 @@ pub fn new_event(turn: &str, body: EventBody) -> NewEvent {
     let root =
         AgentName::new("lango-orchestrator").unwrap_or_else(|_| unreachable!("a well-formed name"));
     let author = match body {
-        EventBody::User { .. } => Author::User,
+        EventBody::User(_) => Author::User,
         _ => Author::Agent(root.clone()),
     };
     NewEvent {
@@ -41,15 +42,11 @@ pub fn new_event(turn: &str, body: EventBody) -> NewEvent {
 }
 
 pub fn user_request(text: &str) -> EventBody {
-    EventBody::User {
-        text: text.to_owned(),
-    }
+    EventBody::User(text.into())
 }
 
 pub fn answer(text: &str) -> EventBody {
-    EventBody::Answer {
-        text: text.to_owned(),
-    }
+    EventBody::Answer(text.into())
 }
 
 /// Returns the value, or fails the suite.

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use lango_domain::Content;
 use lango_domain::event::{Author, Event, EventBody, TurnId};
 use lango_domain::markers;
 use lango_domain::model::{Message, ModelRequest};
@@ -30,7 +31,7 @@ fn check_turn_ends(events: &[Arc<Event>]) -> Vec<String> {
     for event in events {
         let (answers, done, failed) = ends.entry(&event.turn).or_default();
         match &event.body {
-            EventBody::Answer { text } if !text.trim().is_empty() => *answers += 1,
+            EventBody::Answer(Content { text, .. }) if !text.trim().is_empty() => *answers += 1,
             EventBody::TurnDone => *done += 1,
             EventBody::TurnFailed { .. } => *failed += 1,
             _ => {}
@@ -148,7 +149,9 @@ fn check_stable_prefixes(run: &ScriptOutcome) -> Vec<String> {
 /// Returns the messages of a request without the reminder after an empty reply, which is not logged.
 fn messages_without_reminder(request: &ModelRequest) -> &[Message] {
     match request.messages.split_last() {
-        Some((Message::User(text), rest)) if text == markers::EMPTY_REPLY_REMINDER => rest,
+        Some((Message::User(content), rest)) if content.text == markers::EMPTY_REPLY_REMINDER => {
+            rest
+        }
         _ => &request.messages,
     }
 }
@@ -166,7 +169,7 @@ fn is_truncated(request: &ModelRequest) -> bool {
     request
         .messages
         .iter()
-        .any(|message| matches!(message, Message::User(text) if has_marker(text)))
+        .any(|message| matches!(message, Message::User(content) if has_marker(&content.text)))
 }
 
 /// Returns the agents with two delegations at the same time.

@@ -173,6 +173,7 @@ fn runner_parts(
             per_agent: BTreeMap::new(),
         },
         store,
+        blobs: Arc::<InMemorySessionStore>::default(),
         approver: Some(ScriptedApprover::new(&script.approvals)),
         approval_policy: approval_policy(script)?,
         hooks: turn_hooks(script),
@@ -294,7 +295,7 @@ fn turn_request(turn: &UserTurn) -> TurnRequest {
                 label: label(),
             };
             TurnRequest {
-                attachments: vec![("stdin".to_owned(), attached)],
+                context: vec![("stdin".to_owned(), attached)],
                 ..typed(text.trim())
             }
         }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use lango_domain::Content;
 use lango_domain::event::{
     ApprovalState, CallId, Decider, Event, EventBody, TransferOutcome, Update,
 };
@@ -34,7 +35,7 @@ pub fn transcript(updates: &[Update]) -> String {
 fn event_line(event: &Event, updates: &[Update]) -> Option<String> {
     let author = &event.author;
     Some(match &event.body {
-        EventBody::User { text } => format!("user asks: {text}"),
+        EventBody::User(Content { text, .. }) => format!("user asks: {text}"),
         EventBody::Context { source, text } => {
             format!("  context from {source}: {}", truncate(text))
         }
@@ -67,8 +68,8 @@ fn event_line(event: &Event, updates: &[Update]) -> Option<String> {
         EventBody::ToolResult { .. } => format!("{author} gets {}", result_text(&event.body)),
         EventBody::Approval { .. } => approval_line(event),
         EventBody::Rejected { reason } => format!("{author} rejects: {reason}"),
-        EventBody::Report { text } => format!("{author} reports: {}", truncate(text)),
-        EventBody::Answer { text } => format!("{author} ANSWERS: {}", truncate(text)),
+        EventBody::Report(Content { text, .. }) => format!("{author} reports: {}", truncate(text)),
+        EventBody::Answer(Content { text, .. }) => format!("{author} ANSWERS: {}", truncate(text)),
         EventBody::Usage(_) => return None,
         EventBody::Thought(thought) => format!("{author} thinks: {}", truncate(&thought.text)),
         EventBody::TurnDone => "done".to_owned(),

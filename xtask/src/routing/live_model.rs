@@ -73,7 +73,7 @@ async fn first_decision(conversation: &Assistant, text: &str) -> Result<usize> {
                     .position(|label| *to == **label)
                     .unwrap_or(NO_AGENT));
             }
-            EventBody::Answer { .. } => return Ok(LABELS.len() - 1),
+            EventBody::Answer(_) => return Ok(LABELS.len() - 1),
             EventBody::TurnFailed { message, .. } => return Err(anyhow!("{message}")),
             _ => {}
         }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
+use lango_domain::ReadableKinds;
 use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, Approver};
 use lango_domain::event::SessionId;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
@@ -17,7 +18,7 @@ use lango_engine::{ClockAndIds, Models};
 use lango_models::Secret;
 use serde_json::Value;
 
-use super::{RecordedRequest, RecordingError, RecordingLine, VERSION};
+use super::{RecordedAttachment, RecordedRequest, RecordingError, RecordingLine, VERSION};
 use crate::request::UserRequest;
 
 /// Writes the lines of a recording. A write error is reported at the end and does not stop the
@@ -126,15 +127,21 @@ impl Recorder {
                 Box::pin(async move {
                     let result = future.await;
                     let label = result.as_ref().ok().and_then(|output| output.label.clone());
+                    let attachments = result
+                        .as_ref()
+                        .map_or(&[][..], |output| output.content.attachments.as_slice());
+                    let attachments = attachments.iter().map(RecordedAttachment::from_attachment);
+                    let attachments = attachments.collect();
                     let output = result
                         .as_ref()
-                        .map(|output| output.text.clone())
+                        .map(|output| output.content.text.clone())
                         .map_err(|ToolError(reason)| reason.clone());
                     recorder.write(&RecordingLine::Tool {
                         agent,
                         tool,
                         args,
                         output,
+                        attachments,
                         label,
                     });
                     result
@@ -278,6 +285,10 @@ impl Model for RecordingModel {
 
     fn window(&self) -> usize {
         self.model.window()
+    }
+
+    fn readable_kinds(&self) -> ReadableKinds {
+        self.model.readable_kinds()
     }
 }
 

@@ -8,13 +8,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, Approver};
+use lango_domain::content::AttachmentKind;
 use lango_domain::event::SessionId;
-use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
-use lango_domain::{AgentName, Intent, Tool, ToolError, ToolOutput};
+use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
+use lango_domain::{
+    AgentName, Attachment, Content, Intent, ReadableKinds, Tool, ToolError, ToolOutput,
+};
 use lango_engine::{ClockAndIds, Models};
 use serde_json::Value;
 
-use super::{RecordedRequest, RecordingError, RecordingLine, VERSION};
+use super::{RecordedAttachment, RecordedRequest, RecordingError, RecordingLine, VERSION};
 use crate::request::UserRequest;
 
 /// The treatment of requests that differ from the recording.
@@ -27,6 +30,8 @@ pub enum Strictness {
 pub struct Replayer {
     session: SessionId,
     request: UserRequest,
+    /// The kinds of attachments in the recorded requests to models.
+    readable: ReadableKinds,
     strictness: Strictness,
     /// The lines that are not replayed yet.
     lines: Mutex<VecDeque<RecordingLine>>,
@@ -73,6 +78,7 @@ impl Replayer {
         Ok(Arc::new(Self {
             session,
             request,
+            readable: readable_kinds(&lines),
             strictness,
             lines: Mutex::new(lines),
             problems: Mutex::default(),
@@ -207,10 +213,17 @@ impl Replayer {
                 tool,
                 args,
                 output,
+                attachments,
                 label,
             } if agent == caller && tool == name && args == expected_args => {
+                let attachments = attachments
+                    .iter()
+                    .filter_map(RecordedAttachment::to_attachment);
                 Some(output.clone().map(|text| ToolOutput {
-                    text,
+                    content: Content {
+                        text,
+                        attachments: attachments.collect(),
+                    },
                     label: label.clone(),
                 }))
             }
@@ -317,6 +330,28 @@ impl Model for ReplayModel {
     /// Unlimited, since the recorded requests fitted into their window.
     fn window(&self) -> usize {
         usize::MAX / 8
+    }
+
+    /// The kinds in the recorded requests, so that the same requests are built.
+    fn readable_kinds(&self) -> ReadableKinds {
+        self.0.readable
+    }
+}
+
+/// Returns the kinds of attachments in the requests to models.
+fn readable_kinds(lines: &VecDeque<RecordingLine>) -> ReadableKinds {
+    let requests = lines.iter().filter_map(|line| match line {
+        RecordingLine::Model { request, .. } => Some(request),
+        _ => None,
+    });
+    let messages = requests.flat_map(|request| &request.messages);
+    let kinds: Vec<AttachmentKind> = messages
+        .flat_map(Message::attachments)
+        .map(Attachment::kind)
+        .collect();
+    ReadableKinds {
+        images: kinds.contains(&AttachmentKind::Image),
+        pdfs: kinds.contains(&AttachmentKind::Pdf),
     }
 }
 

@@ -240,10 +240,7 @@ fn file_tools() -> Vec<Tool> {
 fn assigned_messages(text: &str) -> Vec<Message> {
     let task =
         "<task from=\"lango-orchestrator\">\nDo what the user asks in the last message.\n</task>";
-    vec![
-        Message::User(text.to_owned()),
-        Message::User(task.to_owned()),
-    ]
+    vec![Message::User(text.into()), Message::User(task.into())]
 }
 
 fn with_result(mut messages: Vec<Message>, fragments: &[Fragment], content: &str) -> Vec<Message> {
@@ -263,7 +260,7 @@ fn with_result(mut messages: Vec<Message>, fragments: &[Fragment], content: &str
         id,
         name,
         ok: true,
-        content: content.to_owned(),
+        content: content.into(),
     }]));
     messages
 }
@@ -346,7 +343,7 @@ fn runs_two_steps_in_order() {
 #[test]
 fn introduces_itself_only_once() {
     let transfer = Tool::stub("transfer_to_agent");
-    let first = vec![Message::User("hello".to_owned())];
+    let first = vec![Message::User("hello".into())];
     let answer = reply_text(&run_model(
         &OfflineModel,
         request("lango-orchestrator", vec![transfer], first.clone()),
@@ -361,7 +358,7 @@ fn introduces_itself_only_once() {
         text: answer,
         calls: Vec::new(),
     });
-    later.push(Message::User("thanks!".to_owned()));
+    later.push(Message::User("thanks!".into()));
     let transfer = Tool::stub("transfer_to_agent");
     let answer = reply_text(&run_model(
         &OfflineModel,
@@ -442,7 +439,7 @@ fn uncertain_requests_go_to_the_model() {
         let mut model_request = request(
             "lango-orchestrator",
             Vec::new(),
-            vec![Message::User(text.to_owned())],
+            vec![Message::User(text.into())],
         );
         model_request.system = prompt.as_str().into();
         assert_eq!(
@@ -496,7 +493,7 @@ fn text_after_the_first_paragraph_is_data() {
     let mut model_request = request(
         "lango-orchestrator",
         vec![transfer],
-        vec![Message::User(text.to_owned())],
+        vec![Message::User(text.into())],
     );
     model_request.system = full_team_prompt().into();
     let reply = first_call(&run_model(&OfflineModel, model_request));
@@ -531,7 +528,7 @@ fn multi_agent_request_stops_at_a_failure() {
         run_model(&OfflineModel, model_request)
     };
     let messages = vec![Message::User(
-        "read the file a.txt; then send 5 USDC to bob".to_owned(),
+        "read the file a.txt; then send 5 USDC to bob".into(),
     )];
     let first = ask(messages.clone());
     assert_eq!(first_call(&first).unwrap().1["agent_name"], "operator");
@@ -553,7 +550,7 @@ fn multi_agent_request_stops_at_a_failure() {
         "{stopped:?}"
     );
     let scheduled = ask(vec![Message::User(
-        "every monday read a.txt; then send 5 usdc to bob".to_owned(),
+        "every monday read a.txt; then send 5 usdc to bob".into(),
     )]);
     assert_eq!(
         first_call(&scheduled).unwrap().1,

@@ -15,6 +15,7 @@ use lango_domain::session::SessionKey;
 use super::{CommandContext, parse_session, runtime};
 use crate::approver::approver;
 use crate::args::{AskArgs, GlobalArgs};
+use crate::attachments::attach_files;
 use crate::output::CliError;
 use crate::turn_printer::TurnPrinter;
 
@@ -31,11 +32,8 @@ pub fn run(global: &GlobalArgs, ask: &AskArgs) -> Result<ExitCode, CliError> {
         Recording::Replay(replayer) if ask.text.is_empty() => {
             (replayer.session(), replayer.request())
         }
-        Recording::Replay(replayer) => (replayer.session(), parse_request(&ask.text)?),
-        _ => (
-            parse_session(ask.session.as_deref())?,
-            parse_request(&ask.text)?,
-        ),
+        Recording::Replay(replayer) => (replayer.session(), parse_request(ask)?),
+        _ => (parse_session(ask.session.as_deref())?, parse_request(ask)?),
     };
     let tools = context.tools(&ask.tools)?;
     let assistant = open_assistant(&context, ask, tools, &recording)?;
@@ -172,8 +170,9 @@ async fn print_turn(mut updates: TurnHandle, printer: &mut TurnPrinter) {
     }
 }
 
-/// Joins the arguments into a request; `-` reads standard input.
-fn parse_request(arguments: &[String]) -> Result<UserRequest, CliError> {
+/// Joins the arguments into a request; `-` reads standard input. Adds the attached files.
+fn parse_request(ask: &AskArgs) -> Result<UserRequest, CliError> {
+    let arguments = &ask.text;
     let text: Vec<&str> = arguments
         .iter()
         .map(String::as_str)
@@ -195,7 +194,8 @@ fn parse_request(arguments: &[String]) -> Result<UserRequest, CliError> {
             .map_err(|_| CliError::usage("standard input is not valid UTF-8"))?;
         request.piped = Some(piped.trim_end().to_owned()).filter(|piped| !piped.trim().is_empty());
     }
-    if request.text.is_empty() && request.piped.is_none() {
+    attach_files(&mut request, &ask.attach)?;
+    if request.is_empty() {
         return Err(CliError::usage("the request is empty")
             .with_hint("for example `lango ask \"list the files\"`"));
     }

@@ -18,10 +18,11 @@ use super::usage;
 use super::{CommandContext, ask, multi_thread_runtime};
 use crate::approver::approver;
 use crate::args::GlobalArgs;
+use crate::attachments::{attach_files, mentioned_files};
 use crate::output::{CliError, DIM, NAME, OutputFormat, styled};
 use crate::turn_printer::TurnPrinter;
 
-const HELP: &str = "/new  new session    /sessions  sessions of this chat    /agents  the team    /usage  tokens and cost    /quit";
+const HELP: &str = "@FILE  attach a file    /new  new session    /sessions  sessions of this chat    /agents  the team    /usage  tokens and cost    /quit";
 
 /// The file of the input history.
 pub const HISTORY_FILE: &str = "history";
@@ -68,7 +69,10 @@ pub fn run(global: &GlobalArgs, resume: Option<&str>, yes: bool) -> Result<ExitC
             "" => {}
             "/quit" | "/exit" => break,
             command if command.starts_with('/') => chat.run_command(command),
-            request => chat.answer(lines.request(request)),
+            request => match lines.request(request) {
+                Ok(request) => chat.answer(request),
+                Err(error) => _ = error.print(OutputFormat::Plain),
+            },
         }
     }
     chat.runtime
@@ -240,14 +244,19 @@ enum LineReader {
 }
 
 impl LineReader {
-    /// Builds a request. A piped line is not the user's own text.
-    fn request(&self, line: &str) -> UserRequest {
+    /// Builds a request, with the files that a typed line names. A piped line is not the user's own
+    /// text, and names no files.
+    fn request(&self, line: &str) -> Result<UserRequest, CliError> {
         match self {
-            Self::Editor { .. } => UserRequest::typed(line),
-            Self::Plain(_) => UserRequest {
-                text: String::new(),
+            Self::Editor { .. } => {
+                let mut request = UserRequest::typed(line);
+                attach_files(&mut request, &mentioned_files(line))?;
+                Ok(request)
+            }
+            Self::Plain(_) => Ok(UserRequest {
                 piped: Some(line.to_owned()),
-            },
+                ..UserRequest::default()
+            }),
         }
     }
 

@@ -9,6 +9,7 @@ use lango_app::capability::memory::observational_memory::{
     MemoryEvidence, ObservationalMemory, Observer, memory_json, memory_line,
 };
 use lango_app::open_memory;
+use lango_domain::Content;
 use lango_domain::event::{Event, EventBody, Principal, SessionId};
 use lango_domain::memory::{self, Memory, MemoryId, MemoryOrigin, MemoryQuery};
 use lango_text::sanitize::{one_line, strip_control_chars};
@@ -181,9 +182,9 @@ fn event_json(event: &Arc<Event>) -> Value {
 
 fn event_text(event: &Event) -> String {
     match &event.body {
-        EventBody::User { text }
-        | EventBody::Answer { text }
-        | EventBody::Report { text }
+        EventBody::User(Content { text, .. })
+        | EventBody::Answer(Content { text, .. })
+        | EventBody::Report(Content { text, .. })
         | EventBody::Note { text } => text.clone(),
         EventBody::ToolCall { tool, args, .. } => format!("{tool} {args}"),
         EventBody::ToolResult { content, error, .. } => {

@@ -99,7 +99,7 @@ fn check(context: &CommandContext) -> Result<CommandOutput, CliError> {
             agent: TeamMode::Single.root_name(),
             system: "Reply with one word.".into(),
             tools: Arc::new([]),
-            messages: vec![Message::User("ping".to_owned())],
+            messages: vec![Message::User("ping".into())],
         };
         runtime
             .block_on(check_reply(model.as_ref(), request))

@@ -1,34 +1,25 @@
 //! `lango session …`: lists, shows, exports, imports and deletes sessions.
 
 mod delete;
+mod files;
+mod transfer;
 
 use std::fmt::Write as _;
-use std::io::Read as _;
-use std::path::Path;
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use lango_app::{LegacyMessage, replay_author};
-use lango_domain::Label;
-use lango_domain::Stores;
-use lango_domain::event::{Branch, EVENT_VERSION, Event, EventBody, Principal, SessionId, TurnId};
+use lango_domain::event::{Event, EventBody, Principal, SessionId};
 use lango_domain::session::{HistoryWindow, SessionKeyRef};
 use lango_domain::session_catalog::SessionInfo;
+use lango_domain::{Content, Stores};
 use lango_text::sanitize::{one_line, strip_control_chars};
 use serde_json::{Value, json};
 
 use super::{CommandContext, parse_session, runtime, with_damage_warnings};
-use crate::args::{ExportFormat, GlobalArgs, SessionCommand};
+use crate::args::{GlobalArgs, SessionCommand};
 use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
 /// The maximum number of search hits.
 const MAX_HITS: usize = 50;
-/// The maximum size of an imported file.
-const MAX_IMPORT_BYTES: u64 = 256 * 1024 * 1024;
-
-/// The prefix of the label of imported events.
-const IMPORT_LABEL_PREFIX: &str = "the imported session ";
-
 pub fn run(global: &GlobalArgs, command: &SessionCommand) -> Result<CommandOutput, CliError> {
     let context = CommandContext::load(global)?;
     let stores = context.stores.open()?;
@@ -36,11 +27,14 @@ pub fn run(global: &GlobalArgs, command: &SessionCommand) -> Result<CommandOutpu
         match command {
             SessionCommand::List => list(&stores).await,
             SessionCommand::Show { session } => show(&stores, &session_id(session)).await,
+            SessionCommand::Files { session, save } => {
+                files::run(&stores, &session_id(session), save.as_deref()).await
+            }
             SessionCommand::Export { session, format } => {
-                export(&stores, &session_id(session), *format).await
+                transfer::export(&stores, &session_id(session), *format).await
             }
             SessionCommand::Import { file, session } => {
-                import(&context, &stores, file, session.as_deref()).await
+                transfer::import(&context, &stores, file, session.as_deref()).await
             }
             SessionCommand::Delete { sessions } => delete::run(&context, &stores, sessions).await,
             SessionCommand::Fork { session, at, into } => {
@@ -122,8 +116,9 @@ fn format_events(events: &[Arc<Event>]) -> String {
     for event in events {
         let author = styled(NAME, one_line(&event.author.to_string()));
         let _ = match &event.body {
-            EventBody::User { text } | EventBody::Answer { text } => {
-                writeln!(plain, "{author}: {}", strip_control_chars(text).trim_end())
+            EventBody::User(content) | EventBody::Answer(content) => {
+                let text = content.to_plain_text();
+                writeln!(plain, "{author}: {}", strip_control_chars(&text).trim_end())
             }
             EventBody::Transfer { to, .. } => {
                 writeln!(plain, "{}", styled(DIM, format!("{} → {to}", event.author)))
@@ -142,166 +137,6 @@ fn format_events(events: &[Arc<Event>]) -> String {
         };
     }
     plain
-}
-
-async fn export(
-    stores: &Stores,
-    session: &SessionId,
-    format: ExportFormat,
-) -> Result<CommandOutput, CliError> {
-    let info = stores.catalog.session(&Principal::local(), session).await?;
-    let events = load_events(stores, session).await?;
-    let text = match format {
-        ExportFormat::Jsonl => events
-            .iter()
-            .filter_map(|event| serde_json::to_string(&without_import_label(event)).ok())
-            .fold(String::new(), |text, line| text + &line + "\n"),
-        ExportFormat::Markdown => format_markdown(&info, &events),
-    };
-    let json =
-        json!({ "session": session_json(&info), "format": format.to_string(), "text": text });
-    Ok(CommandOutput::new(text, json))
-}
-
-/// Removes the label that `import` adds, so that a session stays the same after an export and an
-/// import.
-fn without_import_label(event: &Event) -> Event {
-    let label = event
-        .label
-        .clone()
-        .without(|source| source.starts_with(IMPORT_LABEL_PREFIX));
-    Event {
-        label,
-        ..event.clone()
-    }
-}
-
-fn format_markdown(session: &SessionInfo, events: &[Arc<Event>]) -> String {
-    let mut text = format!("# {}\n", one_line(&session.title));
-    for event in events {
-        let _ = match &event.body {
-            EventBody::User { text: request } => {
-                write!(
-                    text,
-                    "\n## {}\n\n{}\n",
-                    event.at.strftime("%Y-%m-%d %H:%M"),
-                    request.trim()
-                )
-            }
-            EventBody::Answer { text: answer } => {
-                write!(text, "\n**{}**\n\n{}\n", event.author, answer.trim())
-            }
-            EventBody::ToolCall { tool, args, .. } => {
-                write!(text, "\n- {} calls `{tool}` with `{args}`\n", event.author)
-            }
-            EventBody::TurnFailed { message, .. } => write!(text, "\n> {}\n", one_line(message)),
-            _ => Ok(()),
-        };
-    }
-    text
-}
-
-async fn import(
-    context: &CommandContext,
-    stores: &Stores,
-    file: &Path,
-    session: Option<&str>,
-) -> Result<CommandOutput, CliError> {
-    let read_error =
-        |error: std::io::Error| CliError::usage(format!("cannot read {}: {error}", file.display()));
-    let mut bytes = Vec::new();
-    let opened = std::fs::File::open(file).map_err(read_error)?;
-    opened
-        .take(MAX_IMPORT_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(read_error)?;
-    if bytes.len() as u64 > MAX_IMPORT_BYTES {
-        return Err(CliError::usage(format!(
-            "{} is longer than {MAX_IMPORT_BYTES} bytes",
-            file.display()
-        )));
-    }
-    let text = String::from_utf8(bytes)
-        .map_err(|_| CliError::usage(format!("{} is not valid UTF-8", file.display())))?;
-    let root = context.loaded.settings.agent.team.mode().root_name();
-    let session = parse_session(session)?;
-    let mut events = Vec::new();
-    let mut turn = 0;
-    for (number, line) in text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| !line.trim().is_empty())
-    {
-        let line_error = |error: serde_json::Error| {
-            CliError::usage(format!("{}:{}: {error}", file.display(), number + 1))
-        };
-        let value: Value = serde_json::from_str(line).map_err(line_error)?;
-        if value.get("type").is_some() {
-            events.push(serde_json::from_value::<Event>(value).map_err(line_error)?);
-            continue;
-        }
-        let message: LegacyMessage = serde_json::from_value(value).map_err(line_error)?;
-        turn += usize::from(matches!(message.body(), EventBody::User { .. }) || turn == 0);
-        events.extend(legacy_events(&message, &root, &session, turn));
-    }
-    if events.is_empty() {
-        return Err(CliError::usage(format!(
-            "{} contains no messages",
-            file.display()
-        )));
-    }
-    let source = Label::untrusted(format!("{IMPORT_LABEL_PREFIX}{}", file.display()));
-    let events: Vec<_> = events
-        .into_iter()
-        .map(|event| Arc::new(sanitize_imported(event, &source)))
-        .collect();
-    let count = events.len();
-    stores
-        .catalog
-        .import_session(&Principal::local(), &session, events)
-        .await?;
-    let json = json!({ "session": session, "events": count });
-    Ok(CommandOutput::new(
-        format!("{session}: {count} events.\n"),
-        json,
-    ))
-}
-
-/// Labels an imported event as untrusted and removes its grant.
-///
-/// The author of the file is unknown: the text may not be the user's own, and the user here never
-/// gave the approvals in it.
-fn sanitize_imported(mut event: Event, source: &Label) -> Event {
-    event.label.join(source);
-    if let EventBody::Approval { grant, .. } = &mut event.body {
-        *grant = None;
-    }
-    event
-}
-
-/// Converts a legacy message to events. A message without an author is the root agent's (S70); an
-/// answer ends its turn.
-fn legacy_events(
-    message: &LegacyMessage,
-    root: &lango_domain::AgentName,
-    session: &SessionId,
-    turn: usize,
-) -> Vec<Event> {
-    let author = replay_author(message, root);
-    let is_answer = matches!(message.body(), EventBody::Answer { .. });
-    let bodies = std::iter::once(message.body()).chain(is_answer.then_some(EventBody::TurnDone));
-    let event = |body| Event {
-        v: EVENT_VERSION,
-        seq: 0,
-        turn: TurnId::new(format!("imported-{turn}")),
-        session: session.clone(),
-        author: author.clone(),
-        branch: Branch::root(root),
-        at: Timestamp::now(),
-        label: Label::default(),
-        body,
-    };
-    bodies.map(event).collect()
 }
 
 async fn rename(
@@ -350,8 +185,9 @@ async fn search(stores: &Stores, text: &str) -> Result<CommandOutput, CliError> 
     let mut plain = String::new();
     let mut items = Vec::new();
     for hit in &hits {
-        let (EventBody::User { text } | EventBody::Answer { text } | EventBody::Report { text }) =
-            &hit.event.body
+        let (EventBody::User(Content { text, .. })
+        | EventBody::Answer(Content { text, .. })
+        | EventBody::Report(Content { text, .. })) = &hit.event.body
         else {
             continue;
         };

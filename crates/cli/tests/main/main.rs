@@ -5,6 +5,8 @@ mod agent;
 #[cfg(test)]
 mod ask;
 #[cfg(test)]
+mod attachments;
+#[cfg(test)]
 mod config;
 #[cfg(test)]
 mod documents;

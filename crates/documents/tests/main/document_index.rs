@@ -774,7 +774,11 @@ async fn rag_retrieve_limits_the_size_of_results() {
     let shared = index.clone();
     let tool = lango_documents::tools(&Lazy::new(move || Ok(Arc::new(shared.clone()))), None, None)
         .remove(0);
-    let call = async |args: Value| tool.call(context(), args).await.map(|output| output.text);
+    let call = async |args: Value| {
+        tool.call(context(), args)
+            .await
+            .map(|output| output.content.text)
+    };
     let all = call(json!({ "query": "산들바람 이야기", "limit": 20, "collections": [] }))
         .await
         .unwrap();

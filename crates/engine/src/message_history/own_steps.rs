@@ -3,14 +3,16 @@
 use lango_domain::event::{Branch, CallId, EventBody, TransferOutcome};
 use lango_domain::markers::{REJECT_MARKER, TRANSFER_TOOL};
 use lango_domain::model::{Message, Thought, ToolCall, ToolCallResult};
+use lango_domain::{Attachment, Content, ReadableKinds};
 use serde_json::{Value, json};
 
 use super::quote;
 use super::truncate::{GroupAge, MessageGroup};
+use crate::attachments;
 
 /// Collects the events of one reply until they are complete.
-#[derive(Default)]
 pub(super) struct OwnSteps {
+    readable: ReadableKinds,
     thoughts: Vec<Thought>,
     text: String,
     calls: Vec<OpenCall>,
@@ -20,7 +22,7 @@ pub(super) struct OwnSteps {
 struct OpenCall {
     call: ToolCall,
     transfer: Option<OpenTransfer>,
-    result: Option<(bool, String)>,
+    result: Option<(bool, Content)>,
 }
 
 /// The data that the result of a transfer is formatted from.
@@ -28,16 +30,26 @@ struct OpenTransfer {
     to: String,
     into: Branch,
     report_back: bool,
-    report: Option<String>,
+    report: Option<Content>,
 }
 
 impl OwnSteps {
-    /// Adds the next event and returns the groups that it completes. `report` is the text that a
+    pub fn new(readable: ReadableKinds) -> Self {
+        Self {
+            readable,
+            thoughts: Vec::new(),
+            text: String::new(),
+            calls: Vec::new(),
+            has_result: false,
+        }
+    }
+
+    /// Adds the next event and returns the groups that it completes. `report` is the content that a
     /// delegation concluded with.
     pub fn push(
         &mut self,
         body: &EventBody,
-        report: Option<&str>,
+        report: Option<&Content>,
         age: GroupAge,
     ) -> Vec<MessageGroup> {
         let begins_reply = matches!(
@@ -52,9 +64,10 @@ impl OwnSteps {
             complete.extend(self.close(age));
         }
         match body {
-            EventBody::Answer { text } | EventBody::Report { text } => {
+            // Providers read no images in replies.
+            EventBody::Answer(content) | EventBody::Report(content) => {
                 complete.extend(self.close(age));
-                complete.push(text_group(text.clone(), age));
+                complete.push(text_group(content.to_plain_text(), age));
             }
             EventBody::Rejected { reason } => {
                 complete.extend(self.close(age));
@@ -67,7 +80,7 @@ impl OwnSteps {
     }
 
     /// Adds an event that is part of a reply: a thought, a note or a call.
-    fn add_to_reply(&mut self, body: &EventBody, report: Option<&str>) {
+    fn add_to_reply(&mut self, body: &EventBody, report: Option<&Content>) {
         match body {
             EventBody::Thought(thought) => self.thoughts.push(thought.clone()),
             EventBody::Note { text } => self.text.clone_from(text),
@@ -84,7 +97,7 @@ impl OwnSteps {
                     to: to.to_string(),
                     into: into.clone(),
                     report_back: *report_back,
-                    report: report.map(str::to_owned),
+                    report: report.cloned(),
                 };
                 self.open_call(id, TRANSFER_TOOL, args, Some(transfer));
             }
@@ -99,6 +112,7 @@ impl OwnSteps {
                 id,
                 ok,
                 content,
+                attachments,
                 error,
                 untrusted,
                 advice,
@@ -109,7 +123,11 @@ impl OwnSteps {
                     true => quote::output(&open.call.name, text),
                     false => text.clone(),
                 };
-                self.set_result(id, *ok, |open| with_advice(output(open), advice.as_deref()));
+                let attachments = without_positions(attachments);
+                self.set_result(id, *ok, |open| Content {
+                    text: with_advice(output(open), advice.as_deref()),
+                    attachments,
+                });
             }
             EventBody::TransferResult {
                 id,
@@ -133,15 +151,12 @@ impl OwnSteps {
             text,
             calls,
             ..
-        } = std::mem::take(self);
+        } = std::mem::replace(self, Self::new(self.readable));
         if calls.is_empty() {
             return (!text.is_empty()).then(|| text_group(text, age));
         }
         let results = calls.iter().map(|open| {
-            let (ok, content) = open
-                .result
-                .clone()
-                .unwrap_or((false, "interrupted".to_owned()));
+            let (ok, content) = open.result.clone().unwrap_or((false, "interrupted".into()));
             ToolCallResult {
                 id: open.call.id.clone(),
                 name: open.call.name.clone(),
@@ -187,9 +202,10 @@ impl OwnSteps {
         });
     }
 
-    fn set_result(&mut self, id: &CallId, ok: bool, content: impl FnOnce(&OpenCall) -> String) {
+    fn set_result(&mut self, id: &CallId, ok: bool, content: impl FnOnce(&OpenCall) -> Content) {
         if let Some(open) = self.calls.iter_mut().find(|open| open.call.id == *id) {
-            open.result = Some((ok, content(open)));
+            let content = attachments::replace_unreadable(&content(open), self.readable);
+            open.result = Some((ok, content));
             self.has_result = true;
         }
     }
@@ -226,13 +242,20 @@ fn transfer_result(
     transfer: Option<&OpenTransfer>,
     outcome: TransferOutcome,
     detail: &str,
-) -> String {
+) -> Content {
     let Some(transfer) = transfer else {
-        return detail.to_owned();
+        return detail.into();
     };
     let to = &transfer.to;
-    let report = || quote::report(to, transfer.report.as_deref().unwrap_or_default());
-    match outcome {
+    let (text, attachments) = match &transfer.report {
+        Some(content) => (
+            content.text.as_str(),
+            without_positions(&content.attachments),
+        ),
+        None => ("", Vec::new()),
+    };
+    let report = || quote::report(to, text);
+    let text = match outcome {
         TransferOutcome::Answered if transfer.report_back => report(),
         TransferOutcome::Answered => format!("{to} answered the user:\n{}", report()),
         TransferOutcome::Rejected => {
@@ -240,5 +263,15 @@ fn transfer_result(
         }
         TransferOutcome::Failed => format!("{to} failed:\n{}", quote::report(to, detail)),
         TransferOutcome::Cancelled => format!("{to} was stopped before it finished"),
-    }
+    };
+    Content { text, attachments }
+}
+
+/// Returns attachments that stand behind the text, which is quoted and so has other positions.
+fn without_positions(attachments: &[Attachment]) -> Vec<Attachment> {
+    let at_end = |attachment: &Attachment| Attachment {
+        at: None,
+        ..attachment.clone()
+    };
+    attachments.iter().map(at_end).collect()
 }

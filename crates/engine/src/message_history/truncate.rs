@@ -2,6 +2,7 @@
 
 use lango_domain::markers::{HISTORY_TRUNCATED_MARKER, STEPS_TRUNCATED_MARKER};
 use lango_domain::model::{Message, ToolCallResult};
+use lango_domain::{Attachment, Content};
 use lango_text::token_estimate;
 
 use super::TokenBudget;
@@ -30,15 +31,14 @@ impl MessageGroup {
         Self { messages, age }
     }
 
-    pub fn user(text: String, age: GroupAge) -> Self {
-        Self::new(vec![Message::User(text)], age)
+    pub fn user(content: impl Into<Content>, age: GroupAge) -> Self {
+        Self::new(vec![Message::User(content.into())], age)
     }
 
     /// Appends text to the user message.
     pub fn extend_user(&mut self, more: &str) {
-        if let Some(Message::User(text)) = self.messages.last_mut() {
-            text.push_str("\n\n");
-            text.push_str(more);
+        if let Some(Message::User(content)) = self.messages.last_mut() {
+            content.push_paragraph(more);
         }
     }
 
@@ -47,11 +47,9 @@ impl MessageGroup {
         for message in &mut self.messages {
             if let Message::Results(results) = message {
                 let share = (max_bytes / results.len().max(1)).max(200);
-                for result in results
-                    .iter_mut()
-                    .filter(|result| result.content.len() > share)
-                {
-                    result.content = truncate_middle(std::mem::take(&mut result.content), share);
+                for result in results {
+                    let text = std::mem::take(&mut result.content.text);
+                    result.content.text = truncate_middle(text, share);
                 }
             }
         }
@@ -92,7 +90,7 @@ impl MessageGroup {
 pub(crate) fn measure(message: &Message, size: &dyn Fn(&str) -> usize) -> usize {
     const MESSAGE_OVERHEAD: usize = 8;
     match message {
-        Message::User(text) => size(text) + MESSAGE_OVERHEAD,
+        Message::User(content) => measure_content(content, size) + MESSAGE_OVERHEAD,
         Message::Assistant {
             thoughts,
             text,
@@ -112,9 +110,17 @@ pub(crate) fn measure(message: &Message, size: &dyn Fn(&str) -> usize) -> usize 
         }
         Message::Results(results) => results
             .iter()
-            .map(|result| size(result.id.as_str()) + size(&result.content) + MESSAGE_OVERHEAD)
+            .map(|result| {
+                let content = measure_content(&result.content, size);
+                size(result.id.as_str()) + content + MESSAGE_OVERHEAD
+            })
             .sum(),
     }
+}
+
+fn measure_content(content: &Content, size: &dyn Fn(&str) -> usize) -> usize {
+    let attachments = content.attachments.iter();
+    size(&content.text) + attachments.map(Attachment::estimated_tokens).sum::<usize>()
 }
 
 /// Drops groups until the history fits. Earlier turns are dropped first, oldest first, in steps of a
@@ -215,7 +221,7 @@ mod tests {
             id,
             name: format!("tool_{n}"),
             ok: true,
-            content: "word ".repeat(words),
+            content: "word ".repeat(words).into(),
         };
         let calls = Message::Assistant {
             thoughts: vec![],
@@ -226,7 +232,7 @@ mod tests {
     }
 
     fn history(past: usize, current: usize) -> Vec<MessageGroup> {
-        let request = MessageGroup::user("the request".into(), GroupAge::Request);
+        let request = MessageGroup::user("the request", GroupAge::Request);
         let steps = (past..past + current).map(|n| step(n, 100, GroupAge::Current));
         (0..past)
             .map(|n| step(n, 100, GroupAge::Past))
@@ -289,18 +295,18 @@ mod tests {
         assert_eq!(messages[0], Message::User(HISTORY_TRUNCATED_MARKER.into()));
         assert_eq!(messages[1], Message::User("the request".into()));
         assert!(
-            matches!(&messages[2], Message::User(marker) if marker.starts_with("[Left out here, done already: tool_3 ok, tool_4 ok"))
+            matches!(&messages[2], Message::User(marker) if marker.text.starts_with("[Left out here, done already: tool_3 ok, tool_4 ok"))
         );
     }
 
     #[test]
     fn truncates_one_huge_result() {
-        let request = MessageGroup::user("the request".into(), GroupAge::Request);
+        let request = MessageGroup::user("the request", GroupAge::Request);
         let messages = fit(vec![request, step(1, 50_000, GroupAge::Current)], 1_000);
         let Some(Message::Results(results)) = messages.last() else {
             panic!("the result is lost")
         };
-        assert!(results[0].content.contains("bytes left out") && weight(&messages) <= 1_000);
+        assert!(results[0].content.text.contains("bytes left out") && weight(&messages) <= 1_000);
     }
 
     #[test]

@@ -197,9 +197,8 @@ impl Approver for Yes {
 /// Returns a runner for a turn that reads, asks about a command, runs it, fails at a call, and
 /// answers. One part of it hangs.
 fn runner(stuck: Stuck, seconds: u64) -> Runner {
-    let mut script = "mode single\nroot calls fs_read {\"path\":\"a\"} + calls exec_shell {\"path\":\"b\"} + calls fs_list {}\nroot says done".to_owned();
-    script.push('\n');
-    let script = Script::parse(&script).unwrap();
+    let script = "mode single\nroot calls fs_read {\"path\":\"a\"} + calls exec_shell {\"path\":\"b\"} + calls fs_list {}\nroot says done\n";
+    let script = Script::parse(script).unwrap();
     let with_hang = |part: Stuck, behaviors: Vec<ToolBehavior>| match stuck == part {
         true => [behaviors, vec![ToolBehavior::Hangs]].concat(),
         false => behaviors,
@@ -243,6 +242,7 @@ fn runner(stuck: Stuck, seconds: u64) -> Runner {
             per_agent: BTreeMap::new(),
         },
         store: Arc::new(store),
+        blobs: Arc::<InMemorySessionStore>::default(),
         approver: Some(if stuck == Stuck::Approver {
             Arc::new(Never)
         } else {
@@ -416,6 +416,7 @@ async fn a_tool_that_blocks_its_thread_does_not_block_the_turn() {
             per_agent: BTreeMap::new(),
         },
         store: Arc::new(InMemorySessionStore::default()),
+        blobs: Arc::<InMemorySessionStore>::default(),
         approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),

@@ -109,7 +109,7 @@ async fn the_next_turn_closes_an_interrupted_one() {
         let answered = log(&store)
             .await
             .iter()
-            .any(|event| matches!(event.body, EventBody::Answer { .. }));
+            .any(|event| matches!(event.body, EventBody::Answer(_)));
         let next = runner("root says hi", Arc::clone(&store) as Arc<dyn SessionStore>);
         let updates: Vec<Update> = next.run(request("again")).collect().await;
         let events = log(&store).await;
@@ -148,7 +148,7 @@ async fn a_turn_resumes_where_it_stopped() {
         let before = log(&store).await;
         let answered = before
             .iter()
-            .any(|event| matches!(event.body, EventBody::Answer { .. }));
+            .any(|event| matches!(event.body, EventBody::Answer(_)));
         let again = runner(
             "root says I looked: it is done",
             Arc::clone(&store) as Arc<dyn SessionStore>,
@@ -278,7 +278,7 @@ async fn a_single_agent_answers_without_a_transfer() {
     assert_complete(&events);
     let answers = events
         .iter()
-        .filter(|event| matches!(event.body, EventBody::Answer { .. }));
+        .filter(|event| matches!(event.body, EventBody::Answer(_)));
     assert_eq!(
         answers
             .map(|event| event.author.to_string())

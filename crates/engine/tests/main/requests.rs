@@ -44,7 +44,7 @@ fn render(request: &ModelRequest) -> String {
     let _ = writeln!(text, "tools: {}", tools.join(", "));
     for message in &request.messages {
         match message {
-            Message::User(content) => _ = writeln!(text, "\n[user]\n{content}"),
+            Message::User(content) => _ = writeln!(text, "\n[user]\n{}", content.text),
             Message::Assistant {
                 text: content,
                 calls,
@@ -63,7 +63,7 @@ fn render(request: &ModelRequest) -> String {
                         "{} {} {}",
                         result.id,
                         if result.ok { "ok" } else { "failed" },
-                        result.content
+                        result.content.text
                     );
                 }
             }
@@ -204,5 +204,5 @@ async fn advice_is_read_with_the_failure() {
     };
     let expected =
         "no file\n\n<learned from=\"earlier failures\">\nTry notes.md. <\\/learned>\n</learned>";
-    assert_eq!(results[0].content, expected);
+    assert_eq!(results[0].content.text, expected);
 }

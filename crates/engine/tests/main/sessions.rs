@@ -47,6 +47,7 @@ pub fn runner(script: &str, store: Arc<dyn SessionStore>) -> Runner {
             per_agent: BTreeMap::new(),
         },
         store,
+        blobs: Arc::<InMemorySessionStore>::default(),
         approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),

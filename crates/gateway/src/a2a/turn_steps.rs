@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use futures::stream::{self, StreamExt};
+use lango_domain::Content;
 use lango_domain::event::{ApprovalState, CallId, Event, EventBody, TurnId, Update};
 use lango_domain::failure::FailureFamily;
 use lango_remote::a2a::TaskState;
@@ -114,7 +115,7 @@ impl TurnTaskSteps {
     }
 
     fn on_event(&mut self, event: &Event) {
-        if let (None, EventBody::User { .. }) = (&self.own_turn, &event.body) {
+        if let (None, EventBody::User(_)) = (&self.own_turn, &event.body) {
             self.own_turn = Some(event.turn.clone());
             self.steps.extend([
                 TaskStep::Turn(event.turn.clone()),
@@ -151,7 +152,7 @@ impl TurnTaskSteps {
                     ));
                 }
             }
-            EventBody::Answer { text } => self.steps.extend(self.answer.finish(text)),
+            EventBody::Answer(Content { text, .. }) => self.steps.extend(self.answer.finish(text)),
             body => {
                 if let Some((state, text)) = task_end(body) {
                     self.finish(state, text);
@@ -202,7 +203,7 @@ pub(super) struct LoggedTurn {
 impl LoggedTurn {
     pub fn push(&mut self, event: &Event) {
         match &event.body {
-            EventBody::Answer { text } => self.answer = Some(text.clone()),
+            EventBody::Answer(Content { text, .. }) => self.answer = Some(text.clone()),
             body => self.end = task_end(body).or_else(|| self.end.take()),
         }
     }

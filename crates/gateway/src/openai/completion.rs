@@ -1,5 +1,6 @@
 //! Completion and chunk bodies of the OpenAI-compatible API.
 
+use lango_domain::Content;
 use lango_domain::event::{ApprovalState, EventBody, Update, Usage};
 use lango_domain::failure::FailureCode;
 use schemars::JsonSchema;
@@ -41,7 +42,9 @@ impl TurnAccumulator {
     pub fn push(&mut self, update: &Update) -> Vec<String> {
         match update {
             Update::Event(event) => match &event.body {
-                EventBody::Answer { text } => self.answers.push(text.trim().to_owned()),
+                EventBody::Answer(Content { text, .. }) => {
+                    self.answers.push(text.trim().to_owned())
+                }
                 EventBody::Usage(usage) => self.add_usage(usage),
                 EventBody::Approval { tool, state, .. } => {
                     self.denied.extend(denied_call(tool, *state))

@@ -13,7 +13,7 @@ use lango_domain::event::{
     Author, Branch, Event, EventBody, NewEvent, Principal, SessionId, TurnId,
 };
 use lango_domain::session::{HistoryWindow, SessionKey, SessionKeyRef};
-use lango_domain::{AgentName, Label};
+use lango_domain::{AgentName, Content, Label};
 use lango_engine::{LegacyMessage, LegacyRole, replay_author};
 use sha2::{Digest, Sha256};
 
@@ -211,9 +211,9 @@ fn visible_turns(log: &[Arc<Event>]) -> Vec<VisibleTurn<'_>> {
             turns.len() - 1
         });
         match &event.body {
-            EventBody::User { text } => turns[index].request = Some(text),
+            EventBody::User(Content { text, .. }) => turns[index].request = Some(text),
             EventBody::Note { text } => turns[index].texts.push(text.trim()),
-            EventBody::Answer { text } => {
+            EventBody::Answer(Content { text, .. }) => {
                 turns[index].answers.push(text.trim());
                 turns[index].texts.push(text.trim());
             }

@@ -1,5 +1,6 @@
 //! Merges the answers of agents that run in parallel into one stream, one answer after the other.
 
+use lango_domain::Content;
 use lango_domain::event::{Author, Event, EventBody, Update};
 
 /// Merges the text of a turn into a readable order.
@@ -56,13 +57,15 @@ impl StreamMerger {
             | EventBody::Approval { .. }
             | EventBody::Context { .. }
             | EventBody::Digest { .. } => Vec::new(),
-            EventBody::Answer { text } if is_active => {
+            EventBody::Answer(Content { text, .. }) if is_active => {
                 let mut texts: Vec<String> = self.remaining_text(text).into_iter().collect();
                 texts.extend(self.flush_queued());
                 texts
             }
-            EventBody::Answer { text } if self.active.is_none() => vec![self.separate(text)],
-            EventBody::Answer { text } => {
+            EventBody::Answer(Content { text, .. }) if self.active.is_none() => {
+                vec![self.separate(text)]
+            }
+            EventBody::Answer(Content { text, .. }) => {
                 self.queued.push(text.clone());
                 Vec::new()
             }
@@ -130,12 +133,7 @@ mod tests {
     }
 
     fn answer(author: &str, text: &str) -> Update {
-        event(
-            author,
-            EventBody::Answer {
-                text: text.to_owned(),
-            },
-        )
+        event(author, EventBody::Answer(text.into()))
     }
 
     fn merged(updates: &[Update]) -> String {

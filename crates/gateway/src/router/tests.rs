@@ -45,6 +45,7 @@ fn gateway(a2a: A2aSettings) -> Gateway {
             per_agent: BTreeMap::new(),
         },
         store: Arc::new(InMemorySessionStore::default()),
+        blobs: Arc::new(InMemorySessionStore::default()),
         approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),

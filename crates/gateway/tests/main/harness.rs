@@ -234,6 +234,7 @@ fn team(
             per_agent: BTreeMap::new(),
         },
         store: Arc::clone(&stores.sessions),
+        blobs: Arc::clone(&stores.blobs),
         approver: None,
         approval_policy: ApprovalPolicy {
             wait_seconds,

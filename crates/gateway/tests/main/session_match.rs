@@ -1,5 +1,6 @@
 //! Matching of conversations to sessions.
 
+use lango_domain::Content;
 use lango_domain::event::{Author, EventBody};
 use serde_json::{Value, json};
 
@@ -71,7 +72,7 @@ async fn follow_ups_continue_the_session() {
     let log = gateway.log("ann", &session).await;
     let authors = log
         .iter()
-        .filter(|event| matches!(event.body, EventBody::Answer { .. }));
+        .filter(|event| matches!(event.body, EventBody::Answer(_)));
     let authors: Vec<String> = authors.map(|event| event.author.to_string()).collect();
     assert_eq!(
         authors,
@@ -111,7 +112,7 @@ async fn retries_and_edited_histories_start_new_sessions() {
     assert!(other != session && other != retried);
     let log = gateway.log("ann", &other).await;
     let answered = log.iter().find(
-        |event| matches!(&event.body, EventBody::Answer { text } if text == "Something else."),
+        |event| matches!(&event.body, EventBody::Answer(Content { text, .. }) if text == "Something else."),
     );
     assert!(
         matches!(&answered.unwrap().author, Author::Agent(root) if root == "lango-orchestrator")
@@ -150,7 +151,7 @@ async fn concurrent_requests_with_one_history_use_separate_sessions() {
         let log = gateway.log("ann", session).await;
         let request_count = log
             .iter()
-            .filter(|event| matches!(event.body, EventBody::User { .. }))
+            .filter(|event| matches!(event.body, EventBody::User(_)))
             .count();
         assert_eq!(request_count, 2, "{session}");
     }

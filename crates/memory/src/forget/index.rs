@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use lango_domain::StoreError;
 use lango_domain::event::{Event, EventBody, Principal, SessionId, TurnId};
 use lango_domain::forget::LearnedDataStore;
 use lango_domain::graph::FactBatchFormat;
@@ -11,6 +10,7 @@ use lango_domain::inquiries::{Inquiry, InquiryStore};
 use lango_domain::knowledge::{KnowledgeCategory, KnowledgeEntry, KnowledgeStore};
 use lango_domain::memory::{MemoryId, MemoryKind, MemoryLevel, MemoryQuery, MemoryStore};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
+use lango_domain::{Content, StoreError};
 
 use super::learned_item::{LearnedItem, LearnedItemId, LearnedItemOrigin};
 use super::stated_facts::{UserFactBatch, load_user_batches};
@@ -387,9 +387,9 @@ fn origin_turns(origin: &LearnedItemOrigin, logs: &SessionLogs) -> TurnSet {
 
 fn event_text(event: &Event) -> String {
     match &event.body {
-        EventBody::User { text }
-        | EventBody::Answer { text }
-        | EventBody::Report { text }
+        EventBody::User(Content { text, .. })
+        | EventBody::Answer(Content { text, .. })
+        | EventBody::Report(Content { text, .. })
         | EventBody::Note { text } => text.clone(),
         EventBody::ToolCall { args, .. } => args.to_string(),
         EventBody::ToolResult { content, error, .. } => {

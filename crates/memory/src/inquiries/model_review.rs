@@ -99,7 +99,7 @@ pub(super) async fn ask_model(
     let Ok(agent) = AgentName::new("librarian") else {
         return (Ok(ReviewOutput::default()), None);
     };
-    let messages = vec![Message::User(review_request(input).to_string())];
+    let messages = vec![Message::User(review_request(input).to_string().into())];
     let request = ModelRequest {
         agent,
         system: SYSTEM_PROMPT.into(),

@@ -95,7 +95,7 @@ async fn ask_model(
         let error = MemoryWriteError::Failed(format!("invalid agent name {AGENT_NAME}"));
         return (Err(error), None);
     };
-    let messages = vec![Message::User(fenced)];
+    let messages = vec![Message::User(fenced.into())];
     let mut stream = model.stream(ModelRequest {
         agent,
         system: system.into(),

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lango_domain::Label;
 use lango_domain::event::{CallId, Event, EventBody, TurnId};
 use lango_domain::memory::MemorySpeaker;
+use lango_domain::{Content, Label};
 use lango_text::token_estimate;
 
 use super::tools::{MEMORY_CHANGING_TOOLS, is_memory_tool};
@@ -46,11 +46,11 @@ pub fn transcript(events: &[Arc<Event>], forgotten: &[u64]) -> Vec<Utterance> {
 /// Estimates the tokens that an event uses in a request.
 pub fn event_tokens(event: &Event) -> usize {
     match &event.body {
-        EventBody::User { text }
+        EventBody::User(Content { text, .. })
         | EventBody::Context { text, .. }
         | EventBody::Note { text }
-        | EventBody::Report { text }
-        | EventBody::Answer { text } => token_estimate::estimate(text),
+        | EventBody::Report(Content { text, .. })
+        | EventBody::Answer(Content { text, .. }) => token_estimate::estimate(text),
         EventBody::ToolResult { content, .. } => token_estimate::estimate(content),
         EventBody::ToolCall { args, .. } => token_estimate::estimate(&args.to_string()),
         _ => 0,
@@ -91,7 +91,7 @@ fn memory_turns(events: &[Arc<Event>]) -> HashMap<&TurnId, MemoryTurn<'_>> {
 fn utterance(event: &Event, turn: &MemoryTurn<'_>) -> Option<Utterance> {
     let (spoken_by, text) = match &event.body {
         // Piped input is not the user's own wording.
-        EventBody::User { text } if !turn.changes_memory => {
+        EventBody::User(Content { text, .. }) if !turn.changes_memory => {
             let spoken_by = if event.label.is_plain() {
                 MemorySpeaker::User
             } else {
@@ -99,7 +99,9 @@ fn utterance(event: &Event, turn: &MemoryTurn<'_>) -> Option<Utterance> {
             };
             (spoken_by, truncate_middle(text, MESSAGE_CAP))
         }
-        EventBody::Answer { text } | EventBody::Report { text } | EventBody::Note { text }
+        EventBody::Answer(Content { text, .. })
+        | EventBody::Report(Content { text, .. })
+        | EventBody::Note { text }
             if !turn.uses_memory =>
         {
             (

@@ -310,7 +310,7 @@ async fn answers(harness: &KnowledgeHarness, session_key: &SessionKey) -> String
         text += &tool
             .call(context, args)
             .await
-            .map_or_else(|failure| failure.0, |output| output.text);
+            .map_or_else(|failure| failure.0, |output| output.content.text);
     }
     for (name, args) in [
         ("search_knowledge", json!({ "query": "tea drink house" })),

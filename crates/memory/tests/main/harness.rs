@@ -75,7 +75,7 @@ impl KnowledgeHarness {
     ) -> Result<String, ToolError> {
         self.call_output(key, name, args)
             .await
-            .map(|output| output.text)
+            .map(|output| output.content.text)
     }
 
     pub async fn call_output(
@@ -111,9 +111,7 @@ impl KnowledgeHarness {
 
     /// Appends a whole turn: the request, the given events and the end.
     pub async fn turn(&self, key: &SessionKey, turn: &str, request: &str, then: Vec<EventBody>) {
-        let request = EventBody::User {
-            text: request.to_owned(),
-        };
+        let request = EventBody::User(request.into());
         let bodies = std::iter::once(request).chain(then).collect();
         self.turn_labelled(key, turn, bodies, &Label::default())
             .await;
@@ -134,7 +132,7 @@ impl KnowledgeHarness {
         bodies.extend((!has_failed).then_some(EventBody::TurnDone));
         let new_event = |body: EventBody| {
             let (author, label) = match body {
-                EventBody::User { .. } => (Author::User, Label::default()),
+                EventBody::User(_) => (Author::User, Label::default()),
                 _ => (Author::Agent(agent.clone()), label.clone()),
             };
             let branch = Branch::root(&agent);
@@ -173,9 +171,7 @@ pub fn bob_conversation(session: &str) -> SessionKey {
 }
 
 pub fn answer(text: &str) -> Vec<EventBody> {
-    vec![EventBody::Answer {
-        text: text.to_owned(),
-    }]
+    vec![EventBody::Answer(text.into())]
 }
 
 /// Returns the events of a tool call and its result.
@@ -202,6 +198,7 @@ pub fn call_and_result(
             id,
             ok,
             content: String::new(),
+            attachments: Vec::new(),
             error,
             code,
             untrusted: false,

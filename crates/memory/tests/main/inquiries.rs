@@ -413,7 +413,7 @@ impl Model for ReplyingModel {
         let Some(Message::User(text)) = request.messages.into_iter().next() else {
             panic!("a question")
         };
-        self.request.lock().unwrap().push(text);
+        self.request.lock().unwrap().push(text.text);
         let reply = self
             .replies
             .lock()
@@ -547,9 +547,7 @@ async fn answers_written_by_a_model_have_the_conversations_label() {
     for label in [Label::default(), page] {
         let (harness, key) = (KnowledgeHarness::new(), conversation("s"));
         let inquiries = eager(&harness, ReplyingModel::with_replies(&[GAP, ANSWER]));
-        let request = EventBody::User {
-            text: "Plane die Woche für Falcon".to_owned(),
-        };
+        let request = EventBody::User("Plane die Woche für Falcon".into());
         harness
             .turn_labelled(
                 &key,

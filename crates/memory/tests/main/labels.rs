@@ -3,7 +3,7 @@
 use lango_domain::event::{Author, Branch, EventBody, NewEvent, TurnId};
 use lango_domain::hooks::{ContextRequest, ContextSource as _};
 use lango_domain::session::{SessionKeyRef, SessionStore as _};
-use lango_domain::{AgentName, Label};
+use lango_domain::{AgentName, Content, Label};
 use lango_memory::knowledge_base::KnowledgeContext;
 use serde_json::json;
 
@@ -93,7 +93,7 @@ async fn events_keep_their_label() {
     ];
     let answers = labels.iter().map(|label| {
         let text = text.to_owned();
-        new_event(label.clone(), EventBody::Answer { text })
+        new_event(label.clone(), EventBody::Answer(text.into()))
     });
     let new_events = answers
         .chain([new_event(page(), EventBody::TurnDone)])
@@ -113,7 +113,7 @@ async fn events_keep_their_label() {
     assert_eq!(stored, [&labels[0], &labels[1], &page()]);
     assert!(
         events.iter().take(2).all(
-            |event| matches!(&event.body, EventBody::Answer { text: stored } if stored == text)
+            |event| matches!(&event.body, EventBody::Answer(Content { text: stored, .. }) if stored == text)
         )
     );
 }

@@ -145,7 +145,7 @@ impl MemoryHarness {
         let at = *self.now.lock().unwrap();
         let root = AgentName::new("lango-orchestrator".to_owned()).unwrap();
         let draft = |body: EventBody| {
-            let author = if matches!(body, EventBody::User { .. }) {
+            let author = if matches!(body, EventBody::User(_)) {
                 Author::User
             } else {
                 Author::Agent(root.clone())
@@ -223,15 +223,11 @@ pub fn me() -> Principal {
 }
 
 pub fn user_message(text: &str) -> EventBody {
-    EventBody::User {
-        text: text.to_owned(),
-    }
+    EventBody::User(text.into())
 }
 
 pub fn answer(text: &str) -> EventBody {
-    EventBody::Answer {
-        text: text.to_owned(),
-    }
+    EventBody::Answer(text.into())
 }
 
 /// Returns the events of a tool call and its result.
@@ -247,6 +243,7 @@ pub fn call_and_result(tool: &str, result: &str) -> Vec<EventBody> {
             id,
             ok: true,
             content: result.to_owned(),
+            attachments: Vec::new(),
             error: None,
             code: None,
             untrusted: true,
@@ -328,9 +325,9 @@ impl Model for WriterModel {
             let (id, text) = line.strip_prefix('[')?.split_once("] ")?;
             Some((id.to_owned(), text.to_owned()))
         };
-        let lines: Vec<(String, String)> = text.lines().filter_map(parse_line).collect();
+        let lines: Vec<(String, String)> = text.text.lines().filter_map(parse_line).collect();
         let reply = (self.reply)(requests.len(), &lines);
-        requests.push(text.clone());
+        requests.push(text.text.clone());
         let usage = Usage {
             model: "m".to_owned(),
             input: 7,

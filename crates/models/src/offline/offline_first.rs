@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
+use lango_domain::ReadableKinds;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 
 use super::orchestrator::{self, reasons_text, transfer};
@@ -35,6 +36,10 @@ impl Model for OfflineFirst {
 
     fn window(&self) -> usize {
         self.model.window()
+    }
+
+    fn readable_kinds(&self) -> ReadableKinds {
+        self.model.readable_kinds()
     }
 }
 

@@ -129,14 +129,18 @@ fn transfer_part(part: &RequestPart) -> OfflineReply {
 fn next_part(assignment: &OfflineTask<'_>, parts: &[RequestPart]) -> OfflineReply {
     let done = &assignment.completed_calls;
     let succeeded = |result: &ToolCallResult| {
-        result.ok && !unwrap_report(&result.content).starts_with(NOT_DONE)
+        result.ok && !unwrap_report(&result.content.text).starts_with(NOT_DONE)
     };
     let all_succeeded = done.iter().all(|(_, result)| succeeded(result));
     match parts.get(done.len()) {
         Some(part) if all_succeeded => transfer_part(part),
         _ => {
             let reports = done.iter().map(|(call, result)| {
-                format!("{}: {}", addressee(call), unwrap_report(&result.content))
+                format!(
+                    "{}: {}",
+                    addressee(call),
+                    unwrap_report(&result.content.text)
+                )
             });
             let text = reports.collect::<Vec<_>>().join("\n\n");
             let mut text = text.replace(FIRST_REPLY_NOTE, "").trim_end().to_owned();
@@ -172,7 +176,7 @@ fn after_failure(
         }
         _ => OfflineReply::Text(not_done_message(
             &tried,
-            unwrap_report(&result.content),
+            unwrap_report(&result.content.text),
             routing.task.is_some(),
         )),
     }

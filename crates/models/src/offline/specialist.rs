@@ -36,7 +36,7 @@ pub fn reply(assignment: &OfflineTask<'_>, request: &ModelRequest, is_alone: boo
         Some(step) if !has_failed => {
             let before = done
                 .last()
-                .map_or("", |(_, result)| result.content.as_str());
+                .map_or("", |(_, result)| result.content.text.as_str());
             OfflineReply::Call {
                 name: step.tool.clone(),
                 arguments: step.arguments(before),
@@ -146,11 +146,11 @@ fn report(done: &[(&ToolCall, ToolCallResult)], planned: &[phrase_plan::PlannedC
                 format!(
                     "{NOT_DONE}{} did not work: {}",
                     call.name,
-                    result.content.trim()
+                    result.content.text.trim()
                 ),
             );
         } else if !is_used {
-            parts.push(format_result(&result.content));
+            parts.push(format_result(&result.content.text));
         }
     }
     match planned.len() - done.len() {

@@ -1,5 +1,6 @@
 //! Extracts the task from the messages, which are the same text that other models read.
 
+use lango_domain::Content;
 use lango_domain::fence::{self, FENCES, OUTPUT};
 use lango_domain::markers::{
     DEFAULT_TASK, EMPTY_REPLY_REMINDER, HISTORY_TRUNCATED_MARKER, INQUIRY_PREFIX,
@@ -23,9 +24,9 @@ pub struct OfflineTask<'a> {
 
 impl<'a> OfflineTask<'a> {
     pub fn from_messages(messages: &'a [Message]) -> Self {
-        let request_index = messages
-            .iter()
-            .rposition(|message| matches!(message, Message::User(text) if !is_fenced(text)));
+        let request_index = messages.iter().rposition(
+            |message| matches!(message, Message::User(content) if !is_fenced(&content.text)),
+        );
         let (before, after) = messages.split_at(request_index.unwrap_or(0));
         let request = after
             .first()
@@ -34,7 +35,7 @@ impl<'a> OfflineTask<'a> {
         let mut tasks = after.iter().filter_map(user_text).filter_map(task_text);
         let is_reply = |message: &Message| match message {
             Message::Assistant { .. } => true,
-            Message::User(text) => text.starts_with("<answer "),
+            Message::User(content) => content.text.starts_with("<answer "),
             Message::Results(_) => false,
         };
         let is_first = !before.iter().any(is_reply);
@@ -59,7 +60,7 @@ impl<'a> OfflineTask<'a> {
 
 fn user_text(message: &Message) -> Option<&str> {
     match message {
-        Message::User(text) => Some(text),
+        Message::User(content) => Some(&content.text),
         _ => None,
     }
 }
@@ -125,10 +126,9 @@ fn completed_calls(messages: &[Message]) -> Vec<(&ToolCall, ToolCallResult)> {
 
 /// Returns a result without its fence.
 fn unfence_result(result: &ToolCallResult) -> ToolCallResult {
-    let content =
-        fence::unwrap_fence(OUTPUT, &result.content).unwrap_or_else(|| result.content.clone());
+    let text = fence::unwrap_fence(OUTPUT, &result.content.text);
     ToolCallResult {
-        content,
+        content: text.map_or_else(|| result.content.clone(), Content::from),
         ..result.clone()
     }
 }

@@ -32,6 +32,7 @@ fn model(dialect: Dialect, provider: &str, server: &ModelServer) -> HttpModel {
             idle: minute,
         },
         window: 100_000,
+        readable: lango_domain::ReadableKinds::NONE,
         price: None,
     }
 }

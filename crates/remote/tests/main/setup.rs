@@ -73,6 +73,7 @@ pub struct TaskOutcome {
     pub text: String,
     pub pieces: usize,
     pub thread: Option<RemoteThread>,
+    pub attachments: Vec<lango_domain::Attachment>,
     pub error: Option<String>,
 }
 
@@ -89,6 +90,7 @@ pub async fn run_task(
                 outcome.text.push_str(&text);
                 outcome.pieces += 1;
             }
+            Ok(RemotePiece::Attachment(attachment)) => outcome.attachments.push(attachment),
             Ok(RemotePiece::Thread(thread)) => outcome.thread = Some(thread),
             Err(error) => outcome.error = Some(error.0),
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use lango_domain::Content;
 use lango_domain::event::{Event, EventBody, TurnId, Usage};
 use lango_domain::memory::{
     MemoryWrite, NewMemory, ObservationProgress, ObservedSpan, ObserverBackoff,
@@ -139,7 +140,7 @@ pub fn request(
         .query_row(params![session_row.id, turn.as_str()], event)
         .optional()?;
     Ok(found.and_then(|event| match &event.body {
-        EventBody::User { text } => Some((event.seq, text.clone())),
+        EventBody::User(Content { text, .. }) => Some((event.seq, text.clone())),
         _ => None,
     }))
 }

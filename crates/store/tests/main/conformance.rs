@@ -5,8 +5,8 @@ use std::sync::Arc;
 use lango_engine::InMemorySessionStore;
 use lango_store::{SqliteStore, StoreLocation};
 use lango_testkit::conformance::{
-    access_tokens, catalog, documents, forget, graph, inquiries, knowledge, maintenance, memory,
-    sessions, tasks,
+    access_tokens, blobs, catalog, documents, forget, graph, inquiries, knowledge, maintenance,
+    memory, sessions, tasks,
 };
 
 use crate::setup::open;
@@ -34,10 +34,13 @@ conforms! {
     sessions_conform: |stores| sessions::check(stores.sessions);
     /// B60, B74
     catalog_conforms: |stores| catalog::check(&stores);
+    /// B74, B110
+    blobs_conform: |stores| blobs::check(&stores);
     /// B74
     access_tokens_conform: |stores| access_tokens::check(stores.access_tokens);
     /// B74
     tasks_conform: |stores| tasks::check(&stores);
+    /// B111
     maintenance_conforms: |stores| maintenance::check(&stores);
     /// B74
     documents_conform: |stores| documents::check(stores.documents);
@@ -56,4 +59,6 @@ conforms! {
 #[tokio::test]
 async fn in_memory_session_store_conforms() {
     sessions::check(Arc::new(InMemorySessionStore::default())).await;
+    let store = InMemorySessionStore::default();
+    blobs::check_reading(&store, &store).await;
 }

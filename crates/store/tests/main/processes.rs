@@ -76,9 +76,7 @@ async fn eight_processes_share_one_file() {
     assert_eq!(events.len(), PROCESSES * TURNS * 2);
     for (at, pair) in events.chunks(2).enumerate() {
         assert_eq!(pair[0].seq as usize, at * 2 + 1);
-        assert!(
-            matches!(pair[0].body, EventBody::User { .. }) && pair[1].body == EventBody::TurnDone
-        );
+        assert!(matches!(pair[0].body, EventBody::User(_)) && pair[1].body == EventBody::TurnDone);
         assert_eq!(pair[0].turn, pair[1].turn, "a turn stays together");
     }
 }

@@ -51,6 +51,7 @@ async fn write_with_all_stores(folder: &std::path::Path) {
     assert_eq!(writer_threads(), 1);
 }
 
+/// B111
 #[tokio::test]
 async fn all_stores_share_one_writer_thread() {
     if let Ok(folder) = std::env::var(FOLDER) {

@@ -86,7 +86,7 @@ impl FilesHarness {
     pub async fn call_in(&self, turn: &str, name: &str, args: Value) -> Result<String, String> {
         let result = self.tool(name).call(context(turn), args).await;
         result
-            .map(|output| output.text)
+            .map(|output| output.content.text)
             .map_err(|failure| failure.0)
     }
 

@@ -22,7 +22,7 @@ async fn call_as(
     let tool = tools.iter().find(|tool| tool.name == name).unwrap();
     tool.call(context, args)
         .await
-        .map(|output| output.text)
+        .map(|output| output.content.text)
         .map_err(|ToolError(reason)| reason)
 }
 

@@ -98,7 +98,9 @@ async fn intent(tool: &Tool, args: Value) -> Result<Intent, ToolError> {
 }
 
 async fn call(tool: &Tool, args: Value) -> Result<String, ToolError> {
-    tool.call(context(), args).await.map(|output| output.text)
+    tool.call(context(), args)
+        .await
+        .map(|output| output.content.text)
 }
 
 fn read_error(folder: &Path) -> SkillError {

@@ -99,7 +99,9 @@ fn pdf_reader() -> PdfReader {
 }
 
 async fn call_tool(tool: &Tool, args: Value) -> Result<String, ToolError> {
-    tool.call(context(), args).await.map(|output| output.text)
+    tool.call(context(), args)
+        .await
+        .map(|output| output.content.text)
 }
 
 fn engine(kind: EngineKind, server: &PageServer, base: &str) -> SearchEngineSettings {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use lango_app::delete_session_files;
-use lango_domain::Stores;
 use lango_domain::event::{Event, EventBody, Principal};
+use lango_domain::{Content, Stores};
 use serde_json::json;
 
 use super::{load_events, session_id};
@@ -49,7 +49,7 @@ fn delete_typed_lines(context: &CommandContext, events: &[Arc<Event>]) {
     let is_deleted = |line: &str| {
         events
             .iter()
-            .any(|event| matches!(&event.body, EventBody::User { text } if text == line.trim()))
+            .any(|event| matches!(&event.body, EventBody::User(Content { text, .. }) if text == line.trim()))
     };
     let remaining: Vec<&str> = history.lines().filter(|line| !is_deleted(line)).collect();
     let _ = std::fs::write(&file, remaining.join("\n") + "\n");

@@ -170,6 +170,7 @@ fn team(stores: &Stores, script: &str, now: &Clock) -> (ServedTeam, Runner) {
             per_agent: BTreeMap::new(),
         },
         store: Arc::clone(&stores.sessions),
+        blobs: Arc::clone(&stores.blobs),
         approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),

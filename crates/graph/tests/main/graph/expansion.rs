@@ -80,7 +80,7 @@ async fn retrieve(
         .call(context(), json!({ "query": query, "limit": 1 }))
         .await
         .unwrap();
-    serde_json::from_str(&output.text).unwrap()
+    serde_json::from_str(&output.content.text).unwrap()
 }
 
 #[tokio::test]

@@ -151,9 +151,7 @@ async fn deleting_a_session_deletes_its_facts() {
         branch: lango_domain::event::Branch::new("root"),
         at: super::NOW.parse().unwrap(),
         label: Default::default(),
-        body: lango_domain::event::EventBody::User {
-            text: "hello".to_owned(),
-        },
+        body: lango_domain::event::EventBody::User("hello".into()),
     };
     let key = SessionKeyRef {
         session: &session,

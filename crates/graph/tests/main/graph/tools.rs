@@ -12,7 +12,7 @@ async fn call(harness: &GraphHarness, tool: &str, args: Value) -> Result<String,
     let tool = tools.iter().find(|found| found.name == tool).unwrap();
     tool.call(context(), args)
         .await
-        .map(|output| output.text)
+        .map(|output| output.content.text)
         .map_err(|error| error.0)
 }
 

@@ -30,7 +30,7 @@ async fn call(harness: &MemoryHarness, tool: &str, args: Value) -> Result<String
         .map_err(|error| error.0)?;
     tool.call(context, args)
         .await
-        .map(|output| output.text)
+        .map(|output| output.content.text)
         .map_err(|error| error.0)
 }
 

@@ -90,6 +90,7 @@ async fn append_call(stores: &Stores, session: &str, second: i64, result: Option
         id: id(),
         ok,
         content: String::new(),
+        attachments: Vec::new(),
         error: None,
         code: (!ok).then_some(ToolCode::Timeout),
         untrusted: false,

@@ -1,0 +1,449 @@
+//! Images and files: what is stored in events, and their bytes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use lango_text::sanitize::one_line;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// Most bytes of one attachment. Providers accept little more.
+pub const MAX_ATTACHMENT_BYTES: usize = 10 * 1024 * 1024;
+
+/// Most characters of an attachment's name.
+const MAX_NAME_CHARS: usize = 120;
+
+/// Bytes per token of a PDF file, and the bounds of the estimate. Pages differ widely.
+const PDF_BYTES_PER_TOKEN: u64 = 20;
+const PDF_TOKENS: std::ops::RangeInclusive<usize> = 2_000..=60_000;
+/// Tokens of one image; providers scale larger images down.
+const IMAGE_TOKENS: usize = 1_600;
+
+/// Accepts base64 with and without padding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// The identity of stored bytes: their SHA-256, in hexadecimal.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BlobId(String);
+
+impl BlobId {
+    pub fn of(bytes: &[u8]) -> Self {
+        let digest = Sha256::digest(bytes);
+        Self(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Returns an id as it is written in a log. It may name bytes that do not exist.
+    pub fn from_text(id: impl Into<String>) -> Self {
+        Self(id.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for BlobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An image or a file in content. Events hold this description; the store holds the bytes once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    pub blob: BlobId,
+    pub media_type: String,
+    pub name: String,
+    /// The number of bytes.
+    pub size: u64,
+    /// The byte position in the text where it stands; none is the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+    /// The bytes, if they are loaded: before they are stored, and in a request to a model.
+    #[serde(skip)]
+    pub data: BlobData,
+}
+
+/// The bytes of an attachment, if they are loaded. No part of its identity.
+#[derive(Clone, Default)]
+pub struct BlobData(Option<Arc<[u8]>>);
+
+impl BlobData {
+    pub fn loaded(bytes: impl Into<Arc<[u8]>>) -> Self {
+        Self(Some(bytes.into()))
+    }
+
+    pub fn bytes(&self) -> Option<&Arc<[u8]>> {
+        self.0.as_ref()
+    }
+}
+
+impl fmt::Debug for BlobData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "loaded" } else { "absent" })
+    }
+}
+
+impl PartialEq for BlobData {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for BlobData {}
+
+/// The kinds of attachments that models tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AttachmentKind {
+    Image,
+    Pdf,
+    Other,
+}
+
+/// The kinds of attachments that a model reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadableKinds {
+    pub images: bool,
+    pub pdfs: bool,
+}
+
+impl ReadableKinds {
+    pub const NONE: Self = Self {
+        images: false,
+        pdfs: false,
+    };
+    pub const ALL: Self = Self {
+        images: true,
+        pdfs: true,
+    };
+
+    pub fn contains(self, kind: AttachmentKind) -> bool {
+        match kind {
+            AttachmentKind::Image => self.images,
+            AttachmentKind::Pdf => self.pdfs,
+            AttachmentKind::Other => false,
+        }
+    }
+}
+
+/// The reason why bytes cannot be attached.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AttachmentError {
+    #[error("{0} is empty")]
+    Empty(String),
+    #[error("{name} has {size} bytes; an attachment may have at most {MAX_ATTACHMENT_BYTES}")]
+    TooLarge { name: String, size: usize },
+    #[error("`{0}` is not a media type")]
+    MediaType(String),
+    #[error("the content of {0} is not valid base64")]
+    Base64(String),
+    #[error("{name} is not a file of the type {expected}")]
+    WrongContent { name: String, expected: String },
+}
+
+impl Attachment {
+    /// Describes bytes. Without a media type, the bytes and the name decide. Bytes that are not the
+    /// image or PDF file that they claim to be are refused, since a provider would refuse the whole request.
+    pub fn new(
+        bytes: Vec<u8>,
+        name: &str,
+        media_type: Option<&str>,
+    ) -> Result<Self, AttachmentError> {
+        let name = clean_name(name);
+        if bytes.is_empty() {
+            return Err(AttachmentError::Empty(name));
+        }
+        if bytes.len() > MAX_ATTACHMENT_BYTES {
+            let size = bytes.len();
+            return Err(AttachmentError::TooLarge { name, size });
+        }
+        let detected = detect_media_type(&bytes);
+        let media_type = match media_type {
+            Some(claimed) => checked_media_type(claimed, detected, &name)?,
+            None => detected
+                .unwrap_or_else(|| media_type_of_name(&name))
+                .to_owned(),
+        };
+        Ok(Self {
+            blob: BlobId::of(&bytes),
+            media_type,
+            name,
+            size: bytes.len() as u64,
+            at: None,
+            data: BlobData::loaded(bytes),
+        })
+    }
+
+    /// Describes bytes that arrive as base64, with or without padding.
+    pub fn from_base64(
+        data: &str,
+        name: &str,
+        media_type: Option<&str>,
+    ) -> Result<Self, AttachmentError> {
+        // Four characters are three bytes. A longer text is refused before it is decoded.
+        let size = data.len() / 4 * 3;
+        if size > MAX_ATTACHMENT_BYTES + 3 {
+            let name = clean_name(name);
+            return Err(AttachmentError::TooLarge { name, size });
+        }
+        let bytes = BASE64.decode(data.trim());
+        let bytes = bytes.map_err(|_| AttachmentError::Base64(clean_name(name)))?;
+        Self::new(bytes, name, media_type)
+    }
+
+    /// Describes the bytes of a `data:` URL. Returns `None` for another kind of URL.
+    pub fn from_data_url(url: &str, name: &str) -> Option<Result<Self, AttachmentError>> {
+        let scheme = url
+            .get(..5)
+            .filter(|scheme| scheme.eq_ignore_ascii_case("data:"))?;
+        let (head, data) = url[scheme.len()..].split_once(',')?;
+        let media_type = head.strip_suffix(";base64")?;
+        let media_type = Some(media_type).filter(|media_type| !media_type.is_empty());
+        Some(Self::from_base64(data, name, media_type))
+    }
+
+    /// Returns the bytes as base64, if they are loaded.
+    pub fn base64(&self) -> Option<String> {
+        Some(STANDARD.encode(self.data.bytes()?))
+    }
+
+    /// Returns the bytes as a `data:` URL, if they are loaded.
+    pub fn data_url(&self) -> Option<String> {
+        Some(format!(
+            "data:{};base64,{}",
+            self.media_type,
+            self.base64()?
+        ))
+    }
+
+    pub fn kind(&self) -> AttachmentKind {
+        match self.media_type.as_str() {
+            "image/png" | "image/jpeg" | "image/gif" | "image/webp" => AttachmentKind::Image,
+            "application/pdf" => AttachmentKind::Pdf,
+            _ => AttachmentKind::Other,
+        }
+    }
+
+    /// Returns the text that stands for the attachment where it cannot be shown.
+    pub fn placeholder(&self) -> String {
+        let word = match self.kind() {
+            AttachmentKind::Image => "image",
+            AttachmentKind::Pdf | AttachmentKind::Other => "file",
+        };
+        format!(
+            "[{word} {}, {}, {} bytes]",
+            self.name, self.media_type, self.size
+        )
+    }
+
+    /// Returns an estimate of the tokens that a model needs to read it.
+    pub fn estimated_tokens(&self) -> usize {
+        match self.kind() {
+            AttachmentKind::Image => IMAGE_TOKENS,
+            AttachmentKind::Pdf | AttachmentKind::Other => {
+                let tokens = usize::try_from(self.size / PDF_BYTES_PER_TOKEN).unwrap_or(usize::MAX);
+                tokens.clamp(*PDF_TOKENS.start(), *PDF_TOKENS.end())
+            }
+        }
+    }
+}
+
+/// Returns the last component of a path as one short line.
+fn clean_name(name: &str) -> String {
+    let base = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    let line: String = one_line(base)
+        .chars()
+        .filter(|c| !matches!(c, '[' | ']' | '<' | '>' | '"'))
+        .take(MAX_NAME_CHARS)
+        .collect();
+    match line.trim() {
+        "" => "attachment".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// Returns the media type of formats that begin with known bytes.
+fn detect_media_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => Some("image/webp"),
+        [b'%', b'P', b'D', b'F', b'-', ..] => Some("application/pdf"),
+        _ => None,
+    }
+}
+
+/// Types that a provider checks: the bytes must agree.
+const CHECKED_TYPES: [&str; 5] = [
+    "image/png",
+    "image/jpeg",
+    "image/gif",
+    "image/webp",
+    "application/pdf",
+];
+
+/// Returns the media type that a client claimed, if it is well-formed and the bytes agree. What the
+/// bytes are is stronger than a wrong claim about an image.
+fn checked_media_type(
+    claimed: &str,
+    detected: Option<&'static str>,
+    name: &str,
+) -> Result<String, AttachmentError> {
+    let essence = claimed.split(';').next().unwrap_or_default();
+    let essence = essence.trim().to_ascii_lowercase();
+    let is_token = |text: &str| {
+        !text.is_empty()
+            && text
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "!#$&-^_.+".contains(c))
+    };
+    let is_valid = essence.len() <= 100
+        && essence
+            .split_once('/')
+            .is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype));
+    if !is_valid {
+        return Err(AttachmentError::MediaType(
+            one_line(claimed).chars().take(100).collect(),
+        ));
+    }
+    match detected {
+        Some(detected) => Ok(detected.to_owned()),
+        None if CHECKED_TYPES.contains(&essence.as_str()) => Err(AttachmentError::WrongContent {
+            name: name.to_owned(),
+            expected: essence,
+        }),
+        None => Ok(essence),
+    }
+}
+
+/// Returns the media type for a file name, by its extension.
+fn media_type_of_name(name: &str) -> &'static str {
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+    match extension.map(str::to_ascii_lowercase).as_deref() {
+        Some("txt" | "log") => "text/plain",
+        Some("md" | "markdown") => "text/markdown",
+        Some("csv") => "text/csv",
+        Some("html" | "htm") => "text/html",
+        Some("json") => "application/json",
+        Some("svg") => "image/svg+xml",
+        Some("zip") => "application/zip",
+        Some("docx") => "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        Some("xlsx") => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
+
+    /// B110
+    #[test]
+    fn bytes_decide_about_the_type() {
+        let attachment = Attachment::new(PNG.to_vec(), "photo.jpg", Some("image/jpeg")).unwrap();
+        assert_eq!(attachment.media_type, "image/png");
+        assert_eq!(attachment.kind(), AttachmentKind::Image);
+        let text = Attachment::new(b"a,b".to_vec(), "t.csv", None).unwrap();
+        assert_eq!(
+            (text.media_type.as_str(), text.kind()),
+            ("text/csv", AttachmentKind::Other)
+        );
+    }
+
+    /// B110
+    #[test]
+    fn bad_attachments_are_refused() {
+        let new = |bytes: &[u8], media_type| Attachment::new(bytes.to_vec(), "x", media_type);
+        assert_eq!(new(b"", None), Err(AttachmentError::Empty("x".into())));
+        assert!(matches!(
+            new(b"<html>", Some("image/png")),
+            Err(AttachmentError::WrongContent { .. })
+        ));
+        for odd in ["", "png", "image/", "image/p ng", "a/b\r\nX: y"] {
+            assert!(
+                matches!(new(PNG, Some(odd)), Err(AttachmentError::MediaType(_))),
+                "{odd:?}"
+            );
+        }
+        let large = vec![0; MAX_ATTACHMENT_BYTES + 1];
+        assert!(matches!(
+            Attachment::new(large, "x", None),
+            Err(AttachmentError::TooLarge { .. })
+        ));
+    }
+
+    #[test]
+    fn base64_comes_with_and_without_padding() {
+        let attachment = Attachment::new(PNG.to_vec(), "a.png", None).unwrap();
+        let url = attachment.data_url().unwrap();
+        for url in [url.as_str(), url.trim_end_matches('=')] {
+            let read = Attachment::from_data_url(url, "a.png").unwrap().unwrap();
+            assert_eq!(read, attachment);
+        }
+        assert_eq!(
+            Attachment::from_base64("not base64!", "a.png", None),
+            Err(AttachmentError::Base64("a.png".into()))
+        );
+        let long = "A".repeat(MAX_ATTACHMENT_BYTES * 2);
+        assert!(matches!(
+            Attachment::from_base64(&long, "x", None),
+            Err(AttachmentError::TooLarge { .. })
+        ));
+        for other in ["https://x.test/a.png", "data:image/png,plain", "data:", "é"] {
+            assert!(Attachment::from_data_url(other, "x").is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn names_are_short_lines_without_folders() {
+        for (name, clean) in [
+            ("../../etc/passwd", "passwd"),
+            ("C:\\photos\\me.png", "me.png"),
+            ("a\nb.png", "a b.png"),
+            ("", "attachment"),
+            ("x]<y>", "xy"),
+        ] {
+            assert_eq!(clean_name(name), clean, "{name:?}");
+        }
+        assert_eq!(clean_name(&"é".repeat(500)).chars().count(), MAX_NAME_CHARS);
+    }
+
+    #[test]
+    fn bytes_stay_out_of_json() {
+        let attachment = Attachment::new(PNG.to_vec(), "a.png", None).unwrap();
+        let json = serde_json::to_value(&attachment).unwrap();
+        assert_eq!(
+            json,
+            serde_json::json!({
+                "blob": BlobId::of(PNG).as_str(), "media_type": "image/png", "name": "a.png", "size": 12,
+            })
+        );
+        let read: Attachment = serde_json::from_value(json).unwrap();
+        assert!(read == attachment && read.data.bytes().is_none());
+    }
+}
