@@ -1,6 +1,7 @@
 //! The user's request, with piped input and attached files.
 
 use lango_domain::event::{Principal, SessionId};
+use lango_domain::markers::ATTACHMENTS_ONLY_REQUEST;
 use lango_domain::{Attachment, Content, Label, LabeledText};
 use lango_engine::TurnRequest;
 use serde::{Deserialize, Serialize};
@@ -8,9 +9,6 @@ use serde::{Deserialize, Serialize};
 use crate::recording::RecordedAttachment;
 
 const STDIN: &str = "standard input";
-
-/// The request if the user attaches files and types nothing.
-const ATTACHMENTS_ONLY: &str = "Look at what is attached.";
 
 /// A request of the user. Typed text is the user's own; piped text and files are data of unknown
 /// origin (B101).
@@ -52,7 +50,7 @@ impl UserRequest {
         let (text, piped, label) = match (self.text, self.piped) {
             (text, Some(piped)) if text.is_empty() => (piped, None, data_label(STDIN)),
             (text, None) if text.is_empty() && has_files => {
-                (ATTACHMENTS_ONLY.to_owned(), None, Label::default())
+                (ATTACHMENTS_ONLY_REQUEST.to_owned(), None, Label::default())
             }
             (text, piped) => (text, piped, Label::default()),
         };

@@ -9,6 +9,9 @@ pub const REJECT_MARKER: &str = "[REJECT]";
 /// Sent to a model whose reply was empty; not part of the log.
 pub const EMPTY_REPLY_REMINDER: &str = "Your last reply was empty. Answer in words now.";
 
+/// The text of a request that consists of attachments alone.
+pub const ATTACHMENTS_ONLY_REQUEST: &str = "Look at what is attached.";
+
 /// Replaces earlier turns that were dropped. Also ensures that the first message is from the user.
 pub const HISTORY_TRUNCATED_MARKER: &str = "[The beginning of this conversation is left out here.]";
 

@@ -291,7 +291,8 @@ impl RunnerInner {
         let permission = start.permission;
         match (start.request, unfinished) {
             (Some(request), _) => {
-                let driver = self.new_driver(log, request.content.text.clone(), permission, &signals);
+                let driver =
+                    self.new_driver(log, request.content.text.clone(), permission, &signals);
                 driver.run(StartMode::New(request), updates).await;
             }
             (None, Some(unfinished)) if !unfinished.is_answered => {

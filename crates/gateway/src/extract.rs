@@ -23,6 +23,9 @@ use crate::gateway::Gateway;
 /// Maximum length of a session id in characters.
 const MAX_SESSION_NAME: usize = 200;
 
+/// Maximum number of values in a JSON body. Many small values take far more memory than their bytes.
+pub(crate) const MAX_BODY_VALUES: usize = 200_000;
+
 /// Extracts a JSON body.
 pub(crate) struct JsonBody<T>(pub T);
 
@@ -40,7 +43,7 @@ impl<T: DeserializeOwned> FromRequest<Gateway> for JsonBody<T> {
             ));
         }
         let bytes = read_body(request, gateway).await?;
-        match serde_json::from_slice::<Object<T>>(&bytes) {
+        match lango_net::json::parse::<Object<T>>(&bytes, MAX_BODY_VALUES) {
             Ok(Object(value)) => Ok(Self(value)),
             Err(error) => Err(ApiError::bad_request(
                 format!("invalid request body: {error}"),

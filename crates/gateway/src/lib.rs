@@ -7,6 +7,7 @@
 
 mod a2a;
 mod api;
+mod attachments;
 mod auth;
 mod cors;
 mod error;

@@ -24,7 +24,7 @@ pub struct ServerSettings {
     pub hosts: Vec<String>,
     /// Origins of web pages that may call the server, such as `https://chat.example.org`.
     pub origins: Vec<String>,
-    /// Maximum size of a request body in bytes.
+    /// Maximum size of a request body in bytes. Attachments grow by a third in it.
     pub body_bytes: NonZeroUsize,
     /// Maximum size of the request line and headers in bytes.
     pub header_bytes: NonZeroUsize,
@@ -67,7 +67,7 @@ impl Default for ServerSettings {
             port: 7420,
             hosts: Vec::new(),
             origins: Vec::new(),
-            body_bytes: size(1024 * 1024),
+            body_bytes: size(16 * 1024 * 1024),
             header_bytes: size(16 * 1024),
             header_seconds: seconds(15),
             body_seconds: seconds(30),

@@ -74,7 +74,7 @@ fn render(request: &ModelRequest) -> String {
 
 /// B40, B71: one golden file per agent with the last request that it read.
 #[tokio::test(start_paused = true)]
-async fn agent_requests_match_the_golden_files() {
+async fn agent_requests_are_as_blessed() {
     let run = script_runner::run_script(&Script::parse(SCRIPT).unwrap())
         .await
         .unwrap();
@@ -101,7 +101,7 @@ async fn agent_requests_match_the_golden_files() {
 
 /// B40, S02
 #[tokio::test(start_paused = true)]
-async fn the_single_agents_request_matches_the_golden_file() {
+async fn the_single_agents_request_is_as_blessed() {
     let script = "mode single\nuser read it\nroot calls fs_read {}\nroot says Empty.\nuser again\nroot says Still.";
     let run = script_runner::run_script(&Script::parse(script).unwrap())
         .await

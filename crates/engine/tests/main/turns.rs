@@ -23,7 +23,7 @@ fn scripts() -> Vec<PathBuf> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn turn_files_match_their_transcripts() {
+async fn turn_transcripts_are_as_blessed() {
     let files = scripts();
     assert!(files.len() >= 30, "only {} files", files.len());
     for path in files {

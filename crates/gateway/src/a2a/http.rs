@@ -181,7 +181,8 @@ fn json_body(headers: &HeaderMap, bytes: &Bytes) -> Result<Option<Value>, Protoc
         return Err(not_json());
     }
     let not_json = |_| ProtocolError::new(ErrorKind::Parse, "the body is not JSON");
-    serde_json::from_slice(bytes).map(Some).map_err(not_json)
+    let parsed = lango_net::json::parse(bytes, extract::MAX_BODY_VALUES);
+    parsed.map(Some).map_err(not_json)
 }
 
 /// Returns the path after `/a2a`.

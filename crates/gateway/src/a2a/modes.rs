@@ -4,12 +4,19 @@ use lango_remote::a2a::{ErrorKind, Part, PartContent, ProtocolError, SendMessage
 
 use super::operations::TaskOperations;
 
+/// The media type of a file of any kind.
+pub(super) const ANY_FILE: &str = "application/octet-stream";
+
 impl TaskOperations {
     /// Rejects messages with unsupported parts, or that accept none of the output types.
     pub fn check_modes(&self, send: &SendMessage) -> Result<(), ProtocolError> {
         let worker = &self.gateway.a2a().worker;
         let (input_modes, output_modes) = (worker.input_modes(), worker.output_modes());
         for part in &send.message.parts {
+            let is_file = matches!(part.content, PartContent::Raw(_));
+            if is_file && input_modes.iter().any(|mode| mode == ANY_FILE) {
+                continue;
+            }
             let media_type = media_type(part);
             if !input_modes
                 .iter()
@@ -52,7 +59,7 @@ fn media_type(part: &Part) -> &str {
     let default = match &part.content {
         PartContent::Text(_) => "text/plain",
         PartContent::Data(_) => "application/json",
-        PartContent::Raw(_) | PartContent::Url(_) => "application/octet-stream",
+        PartContent::Raw(_) | PartContent::Url(_) => ANY_FILE,
     };
     part.media_type.as_deref().map_or(default, |media_type| {
         media_type.split(';').next().unwrap_or(default).trim()

@@ -2,8 +2,11 @@
 //! is an artifact.
 
 use futures::future::{BoxFuture, FutureExt};
+use lango_domain::Content;
 use lango_domain::approval::{ApprovalQuestion, ApprovalScope};
+use lango_domain::content::{Attachment, AttachmentError, MAX_ATTACHMENTS};
 use lango_domain::event::CallId;
+use lango_domain::markers::ATTACHMENTS_ONLY_REQUEST;
 use lango_domain::session::SessionKeyRef;
 use lango_engine::TurnRequest;
 use lango_remote::a2a::{ErrorKind, Message, PartContent, ProtocolError, TaskState};
@@ -11,6 +14,7 @@ use lango_remote::a2a::{ErrorKind, Message, PartContent, ProtocolError, TaskStat
 use super::approval_text::{
     MISSING_SCOPE_INSTRUCTIONS, YES_OR_NO_INSTRUCTIONS, format_question, parse_answer,
 };
+use super::modes::ANY_FILE;
 use super::stored_task::from_api_error;
 use super::turn_steps::{LoggedTurn, TurnTaskSteps};
 use super::worker::{
@@ -23,12 +27,24 @@ use lango_runtime::{OnDisconnect, TurnSpec};
 /// Number of stored events read per query.
 const PAGE_SIZE: usize = 256;
 
+/// The media types of messages. `application/octet-stream` stands for any file.
+const INPUT_MODES: [&str; 8] = [
+    "text/plain",
+    "application/json",
+    "image/png",
+    "image/jpeg",
+    "image/gif",
+    "image/webp",
+    "application/pdf",
+    ANY_FILE,
+];
+
 /// The worker that runs tasks as turns of the team.
 pub struct TeamWorker;
 
 impl Worker for TeamWorker {
     fn input_modes(&self) -> Vec<String> {
-        vec!["text/plain".to_owned(), "application/json".to_owned()]
+        INPUT_MODES.map(str::to_owned).to_vec()
     }
 
     fn output_modes(&self) -> Vec<String> {
@@ -41,10 +57,10 @@ impl Worker for TeamWorker {
         assignment: TaskAssignment,
     ) -> Result<TaskSteps, ProtocolError> {
         let (session, principal) = (assignment.session.clone(), assignment.principal.clone());
-        let text = request_text(&assignment.message)?;
+        let content = request_content(&assignment.message)?;
         let spec = TurnSpec {
             on_disconnect: OnDisconnect::Continue,
-            ..TurnSpec::request(TurnRequest::from_user(session, principal, text))
+            ..TurnSpec::request(TurnRequest::from_user(session, principal, content))
         };
         let turn = gateway.start_turn(spec).map_err(from_api_error)?;
         let client_bridge = gateway.client_bridge().clone();
@@ -150,26 +166,53 @@ fn pending_question(
         .find(|question| question.session == assignment.session && question.call == *call)
 }
 
-/// Returns the request in a message: its texts, and its data as JSON.
-fn request_text(message: &Message) -> Result<String, ProtocolError> {
-    let mut texts = Vec::new();
+/// Returns the request in a message: its texts, its data as JSON, and its files.
+fn request_content(message: &Message) -> Result<Content, ProtocolError> {
+    let mut content = Content::default();
     for part in &message.parts {
         match &part.content {
-            PartContent::Text(text) => texts.push(text.trim().to_owned()),
-            PartContent::Data(data) => texts.push(format!("```json\n{data:#}\n```")),
-            PartContent::Raw(_) | PartContent::Url(_) => {
-                let message = "file parts are not supported; send their text";
+            PartContent::Text(text) if text.trim().is_empty() => {}
+            PartContent::Text(text) => content.push_paragraph(text.trim()),
+            PartContent::Data(data) => content.push_paragraph(&format!("```json\n{data:#}\n```")),
+            PartContent::Raw(bytes) => {
+                let name = part.filename.as_deref().unwrap_or("file");
+                let file = Attachment::from_base64(bytes, name, part.media_type.as_deref());
+                content.attach(file.map_err(invalid_file)?);
+            }
+            PartContent::Url(_) => {
                 return Err(ProtocolError::new(
                     ErrorKind::ContentTypeNotSupported,
-                    message,
+                    "files are not fetched from other addresses; send their bytes",
                 ));
             }
         }
     }
-    texts.retain(|text| !text.is_empty());
-    if texts.is_empty() {
-        let error = ProtocolError::new(ErrorKind::InvalidParams, "the message is empty");
-        return Err(error.with_metadata("field", "message.parts"));
+    if content.attachments.len() > MAX_ATTACHMENTS {
+        let limit = format!("a message may have at most {MAX_ATTACHMENTS} files");
+        return Err(invalid_parts(&limit));
     }
-    Ok(texts.join("\n\n"))
+    if content.is_empty() {
+        return Err(invalid_parts("the message is empty"));
+    }
+    if content.text.is_empty() {
+        content.push_paragraph(ATTACHMENTS_ONLY_REQUEST);
+    }
+    Ok(content)
+}
+
+fn invalid_file(error: AttachmentError) -> ProtocolError {
+    let reason = error.to_string();
+    match error {
+        AttachmentError::MediaType(_) | AttachmentError::WrongContent { .. } => {
+            ProtocolError::new(ErrorKind::ContentTypeNotSupported, reason)
+        }
+        AttachmentError::Empty(_)
+        | AttachmentError::TooLarge { .. }
+        | AttachmentError::Base64(_) => invalid_parts(&reason),
+    }
+}
+
+fn invalid_parts(reason: &str) -> ProtocolError {
+    let error = ProtocolError::new(ErrorKind::InvalidParams, reason);
+    error.with_metadata("field", "message.parts")
 }

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use futures::stream::{self, StreamExt};
-use lango_domain::Content;
 use lango_domain::event::{ApprovalState, CallId, Event, EventBody, TurnId, Update};
 use lango_domain::failure::FailureFamily;
 use lango_remote::a2a::TaskState;
@@ -152,7 +151,10 @@ impl TurnTaskSteps {
                     ));
                 }
             }
-            EventBody::Answer(Content { text, .. }) => self.steps.extend(self.answer.finish(text)),
+            EventBody::Answer(content) => {
+                let text = content.to_plain_text();
+                self.steps.extend(self.answer.finish(&text));
+            }
             body => {
                 if let Some((state, text)) = task_end(body) {
                     self.finish(state, text);
@@ -203,7 +205,7 @@ pub(super) struct LoggedTurn {
 impl LoggedTurn {
     pub fn push(&mut self, event: &Event) {
         match &event.body {
-            EventBody::Answer(Content { text, .. }) => self.answer = Some(text.clone()),
+            EventBody::Answer(content) => self.answer = Some(content.to_plain_text()),
             body => self.end = task_end(body).or_else(|| self.end.take()),
         }
     }

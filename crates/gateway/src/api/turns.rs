@@ -10,9 +10,11 @@ use axum::response::sse::Event as Frame;
 use futures::StreamExt;
 use futures::future::ready;
 use futures::stream::{self, Stream};
-use lango_domain::AgentName;
+use lango_domain::content::{Attachment, MAX_ATTACHMENTS};
 use lango_domain::event::{Event, SessionId, Update};
+use lango_domain::markers::ATTACHMENTS_ONLY_REQUEST;
 use lango_domain::session::SessionKey;
+use lango_domain::{AgentName, Content};
 use lango_engine::TurnRequest;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
@@ -20,6 +22,7 @@ use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
+use crate::attachments::{bad_attachment, too_many_attachments};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::extract::{
@@ -41,6 +44,10 @@ pub(crate) struct TurnBody {
     /// The text of the request. Must be omitted with `resume`.
     #[serde(default)]
     pub text: Option<String>,
+    /// Images and files of the request.
+    #[serde(default)]
+    #[schemars(length(max = 20))]
+    pub attachments: Vec<AttachmentBody>,
     /// The session of the turn; a new one if omitted.
     #[serde(default)]
     #[schemars(with = "Option<SessionName>")]
@@ -60,11 +67,28 @@ pub(crate) struct TurnBody {
     pub detach: bool,
 }
 
+/// An image or a file.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AttachmentBody {
+    /// The name of the file.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The media type; derived from the content if omitted.
+    #[serde(default)]
+    pub media_type: Option<String>,
+    /// The content as base64.
+    pub data: String,
+}
+
 /// Adds to the schema that a body has either `text`, or `session` and `resume`.
 fn require_text_or_resume(body: &mut Schema) {
     let request = json!({
-        "required": ["text"],
-        "properties": { "text": { "type": "string", "pattern": NOT_BLANK_PATTERN }, "resume": { "const": false } },
+        "anyOf": [
+            { "required": ["text"], "properties": { "text": { "type": "string", "pattern": NOT_BLANK_PATTERN } } },
+            { "required": ["attachments"], "properties": { "attachments": { "minItems": 1 } } },
+        ],
+        "properties": { "resume": { "const": false } },
     });
     let resume = json!({
         "required": ["session", "resume"],
@@ -147,10 +171,13 @@ async fn turn_input(
         .map(str::trim)
         .filter(|text| !text.is_empty());
     match (body.resume, text) {
-        (false, Some(text)) => Ok(TurnInput::Request(TurnRequest::from_user(
-            session, principal, text,
-        ))),
-        (false, None) => Err(ApiError::bad_request(
+        (false, text) if text.is_some() || !body.attachments.is_empty() => {
+            let mut content = Content::from(text.unwrap_or(ATTACHMENTS_ONLY_REQUEST));
+            content.attachments = parse_attachments(&body.attachments)?;
+            let request = TurnRequest::from_user(session, principal, content);
+            Ok(TurnInput::Request(request))
+        }
+        (false, _) => Err(ApiError::bad_request(
             "the request is empty",
             "set `text` to the request",
         )),
@@ -176,6 +203,18 @@ async fn turn_input(
             }
         }
     }
+}
+
+fn parse_attachments(bodies: &[AttachmentBody]) -> Result<Vec<Attachment>, ApiError> {
+    if bodies.len() > MAX_ATTACHMENTS {
+        return Err(too_many_attachments());
+    }
+    let parse = |body: &AttachmentBody| {
+        let name = body.name.as_deref().unwrap_or("attachment");
+        Attachment::from_base64(&body.data, name, body.media_type.as_deref())
+    };
+    let parsed = bodies.iter().map(parse).collect::<Result<_, _>>();
+    parsed.map_err(bad_attachment)
 }
 
 pub(crate) fn parse_agent_name(name: &str) -> Result<AgentName, ApiError> {

@@ -1,6 +1,9 @@
 //! Chat completion requests.
 
 use axum::http::StatusCode;
+use lango_domain::Content;
+use lango_domain::content::{Attachment, MAX_ATTACHMENTS};
+use lango_domain::markers::ATTACHMENTS_ONLY_REQUEST;
 use lango_text::suggest;
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
@@ -8,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::TEAM_MODEL;
 use crate::api::turns::parse_agent_name;
+use crate::attachments::{bad_attachment, too_many_attachments};
 use crate::error::ApiError;
 use crate::extract::{NOT_BLANK_PATTERN, Object};
 use crate::gateway::ServedTeam;
@@ -57,19 +61,57 @@ pub(crate) enum MessageContent {
     Parts(Vec<Object<PartBody>>),
 }
 
+/// A part of a message: a text, an image or a file.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[schemars(transform = require_field_of_type)]
 pub(crate) struct PartBody {
     #[serde(rename = "type")]
-    #[schemars(extend("const" = "text"))]
+    #[schemars(extend("enum" = ["text", "image_url", "file"]))]
     pub kind: String,
-    #[schemars(with = "String", required)]
+    #[serde(default)]
+    #[schemars(with = "String")]
     pub text: Option<String>,
+    #[serde(default)]
+    #[schemars(with = "ImageUrlBody")]
+    pub image_url: Option<Object<ImageUrlBody>>,
+    #[serde(default)]
+    #[schemars(with = "FileBody")]
+    pub file: Option<Object<FileBody>>,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub(crate) struct ImageUrlBody {
+    /// A `data:` URL with base64. Other URLs are not fetched.
+    #[schemars(regex(pattern = "^[dD][aA][tT][aA]:"))]
+    pub url: String,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub(crate) struct FileBody {
+    /// The name of the file.
+    #[serde(default)]
+    pub filename: Option<String>,
+    /// The content as base64, or as a `data:` URL with base64.
+    pub file_data: String,
+}
+
+/// Adds to the schema that a part has the field that its type names.
+fn require_field_of_type(part: &mut Schema) {
+    let of_type =
+        |kind: &str| json!({ "properties": { "type": { "const": kind } }, "required": [kind] });
+    part.insert(
+        "oneOf".to_owned(),
+        json!([of_type("text"), of_type("image_url"), of_type("file")]),
+    );
 }
 
 /// Adds to the schema that one message must be a non-empty message of the user.
 fn require_user_message(messages: &mut Schema) {
     let text = json!({ "pattern": NOT_BLANK_PATTERN });
-    let part = json!({ "type": "object", "required": ["text"], "properties": { "text": text } });
+    let part = json!({ "type": "object", "anyOf": [
+        { "required": ["text"], "properties": { "type": { "const": "text" }, "text": text } },
+        { "properties": { "type": { "enum": ["image_url", "file"] } } },
+    ] });
     let content = json!({ "anyOf": [
         { "type": "string", "pattern": NOT_BLANK_PATTERN },
         { "type": "array", "contains": part },
@@ -93,14 +135,14 @@ pub(crate) struct ChatRequest {
     /// The system and developer messages of the client.
     pub system: String,
     pub history: Vec<ChatMessage>,
-    pub request: String,
+    pub request: Content,
     pub response_mode: ResponseMode,
 }
 
 /// A message of the conversation so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChatMessage {
-    User(String),
+    User(Content),
     Assistant(String),
 }
 
@@ -126,24 +168,30 @@ impl ChatRequest {
             .unwrap_or_else(|| TEAM_MODEL.to_owned());
         let (mut system, mut history) = (String::new(), Vec::new());
         for Object(message) in body.messages {
-            let text = content_text(message.content)?.trim().to_owned();
+            let content = parse_content(message.content)?;
             match message.role.as_str() {
-                "system" | "developer" | "user" | "assistant" if text.is_empty() => {}
-                "system" | "developer" => append_paragraph(&mut system, &text),
+                "system" | "developer" | "user" | "assistant" if content.is_empty() => {}
+                "system" | "developer" => append_paragraph(&mut system, &content.text),
                 "user" => match history.last_mut() {
-                    Some(ChatMessage::User(previous)) => append_paragraph(previous, &text),
-                    _ => history.push(ChatMessage::User(text)),
+                    Some(ChatMessage::User(previous)) => previous.append(content),
+                    _ => history.push(ChatMessage::User(content)),
                 },
-                "assistant" => history.push(ChatMessage::Assistant(text)),
+                "assistant" => history.push(ChatMessage::Assistant(content.text)),
                 role => return Err(unsupported_role(role)),
             }
         }
-        let Some(ChatMessage::User(request)) = history.pop() else {
+        let Some(ChatMessage::User(mut request)) = history.pop() else {
             return Err(ApiError::bad_request(
                 "the last message must be from the user and not empty",
                 "end `messages` with {\"role\": \"user\", \"content\": \"…\"}",
             ));
         };
+        if request.attachments.len() > MAX_ATTACHMENTS {
+            return Err(too_many_attachments());
+        }
+        if request.text.is_empty() {
+            request.push_paragraph(ATTACHMENTS_ONLY_REQUEST);
+        }
         let target = turn_target(&model, team)?;
         let usage = body
             .stream_options
@@ -172,10 +220,10 @@ impl ChatRequest {
     /// Returns the first request of the conversation.
     pub fn first_request(&self) -> &str {
         let first = self.history.iter().find_map(|message| match message {
-            ChatMessage::User(text) => Some(text.as_str()),
+            ChatMessage::User(content) => Some(content.text.as_str()),
             ChatMessage::Assistant(_) => None,
         });
-        first.unwrap_or(&self.request)
+        first.unwrap_or(&self.request.text)
     }
 }
 
@@ -225,29 +273,55 @@ fn unsupported_role(role: &str) -> ApiError {
     )
 }
 
-fn content_text(content: Option<MessageContent>) -> Result<String, ApiError> {
+/// Returns the content of a message. Text around attachments stays as it is, as they have positions
+/// in it.
+fn parse_content(content: Option<MessageContent>) -> Result<Content, ApiError> {
     match content {
-        None => Ok(String::new()),
-        Some(MessageContent::Text(text)) => Ok(text),
+        None => Ok(Content::default()),
+        Some(MessageContent::Text(text)) => Ok(text.trim().into()),
         Some(MessageContent::Parts(parts)) => {
-            let mut text = String::new();
+            let mut content = Content::default();
             for Object(part) in parts {
-                match (part.kind.as_str(), part.text) {
-                    ("text", Some(part)) => append_paragraph(&mut text, &part),
-                    (kind, _) => {
-                        let kind: String = kind.chars().take(100).collect();
-                        let message =
-                            format!("content parts of the type `{kind}` are not supported");
-                        return Err(ApiError::bad_request(
-                            message,
-                            "send parts of the type `text`",
-                        ));
+                match (part.kind.as_str(), part.text, part.image_url, part.file) {
+                    ("text", Some(text), ..) => content.push_paragraph(text.trim()),
+                    ("image_url", _, Some(Object(image)), _) => {
+                        content.attach(parse_image(&image.url)?);
                     }
+                    ("file", _, _, Some(Object(file))) => content.attach(parse_file(&file)?),
+                    (kind, ..) => return Err(unsupported_part(kind)),
                 }
             }
-            Ok(text)
+            if content.attachments.is_empty() {
+                return Ok(content.text.trim().into());
+            }
+            Ok(content)
         }
     }
+}
+
+fn parse_image(url: &str) -> Result<Attachment, ApiError> {
+    match Attachment::from_data_url(url, "image") {
+        Some(image) => image.map_err(bad_attachment),
+        None => Err(ApiError::bad_request(
+            "images are not fetched from other addresses",
+            "send the image as a data URL: `data:image/png;base64,…`",
+        )),
+    }
+}
+
+fn parse_file(file: &FileBody) -> Result<Attachment, ApiError> {
+    let name = file.filename.as_deref().unwrap_or("file");
+    let parsed = Attachment::from_data_url(&file.file_data, name)
+        .unwrap_or_else(|| Attachment::from_base64(&file.file_data, name, None));
+    parsed.map_err(bad_attachment)
+}
+
+fn unsupported_part(kind: &str) -> ApiError {
+    let kind: String = kind.chars().take(100).collect();
+    ApiError::bad_request(
+        format!("content parts of the type `{kind}` are not supported, or lack the field `{kind}`"),
+        "send parts of the types `text`, `image_url` and `file`",
+    )
 }
 
 fn append_paragraph(text: &mut String, paragraph: &str) {

@@ -1,6 +1,5 @@
 //! Completion and chunk bodies of the OpenAI-compatible API.
 
-use lango_domain::Content;
 use lango_domain::event::{ApprovalState, EventBody, Update, Usage};
 use lango_domain::failure::FailureCode;
 use schemars::JsonSchema;
@@ -42,8 +41,8 @@ impl TurnAccumulator {
     pub fn push(&mut self, update: &Update) -> Vec<String> {
         match update {
             Update::Event(event) => match &event.body {
-                EventBody::Answer(Content { text, .. }) => {
-                    self.answers.push(text.trim().to_owned())
+                EventBody::Answer(content) => {
+                    self.answers.push(content.to_plain_text().trim().to_owned())
                 }
                 EventBody::Usage(usage) => self.add_usage(usage),
                 EventBody::Approval { tool, state, .. } => {

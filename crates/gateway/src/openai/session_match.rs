@@ -9,12 +9,13 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lango_domain::content::BlobId;
 use lango_domain::event::{
     Author, Branch, Event, EventBody, NewEvent, Principal, SessionId, TurnId,
 };
+use lango_domain::markers::ATTACHMENTS_ONLY_REQUEST;
 use lango_domain::session::{HistoryWindow, SessionKey, SessionKeyRef};
 use lango_domain::{AgentName, Content, Label};
-use lango_engine::{LegacyMessage, LegacyRole, replay_author};
 use sha2::{Digest, Sha256};
 
 use super::chat::{ChatMessage, ChatRequest};
@@ -171,7 +172,7 @@ fn matches_history(log: &[Arc<Event>], history: &[ChatMessage]) -> bool {
     let mut history = history.iter();
     for turn in visible_turns(log) {
         if let Some(request) = turn.request
-            && !matches!(history.next(), Some(ChatMessage::User(text)) if text == request.trim())
+            && !matches!(history.next(), Some(ChatMessage::User(content)) if is_same_request(content, request))
         {
             return false;
         }
@@ -183,13 +184,25 @@ fn matches_history(log: &[Arc<Event>], history: &[ChatMessage]) -> bool {
     is_settled && history.next().is_none()
 }
 
+/// Returns true if a client's message is a logged request: the same text and the same bytes.
+fn is_same_request(sent: &Content, logged: &Content) -> bool {
+    let has_no_text = sent.text.is_empty() && logged.text == ATTACHMENTS_ONLY_REQUEST;
+    let blobs = |content: &Content| -> Vec<BlobId> {
+        let attachments = content.attachments.iter();
+        attachments
+            .map(|attachment| attachment.blob.clone())
+            .collect()
+    };
+    (sent.text.trim() == logged.text.trim() || has_no_text) && blobs(sent) == blobs(logged)
+}
+
 /// The part of a turn that was visible to the client.
 #[derive(Default)]
 struct VisibleTurn<'a> {
-    request: Option<&'a str>,
-    answers: Vec<&'a str>,
+    request: Option<&'a Content>,
+    answers: Vec<String>,
     /// Answers and the notes before them.
-    texts: Vec<&'a str>,
+    texts: Vec<String>,
 }
 
 impl VisibleTurn<'_> {
@@ -211,11 +224,12 @@ fn visible_turns(log: &[Arc<Event>]) -> Vec<VisibleTurn<'_>> {
             turns.len() - 1
         });
         match &event.body {
-            EventBody::User(Content { text, .. }) => turns[index].request = Some(text),
-            EventBody::Note { text } => turns[index].texts.push(text.trim()),
-            EventBody::Answer(Content { text, .. }) => {
-                turns[index].answers.push(text.trim());
-                turns[index].texts.push(text.trim());
+            EventBody::User(content) => turns[index].request = Some(content),
+            EventBody::Note { text } => turns[index].texts.push(text.trim().to_owned()),
+            EventBody::Answer(content) => {
+                let text = content.to_plain_text().trim().to_owned();
+                turns[index].answers.push(text.clone());
+                turns[index].texts.push(text);
             }
             _ => {}
         }
@@ -234,19 +248,16 @@ fn import_history(gateway: &Gateway, chat: &ChatRequest) -> Vec<NewEvent> {
     let mut events: Vec<NewEvent> = Vec::new();
     let mut is_open = false;
     for message in &chat.history {
-        let (role, text) = match message {
-            ChatMessage::User(text) => (LegacyRole::User, text),
-            ChatMessage::Assistant(text) => (LegacyRole::Assistant, text),
-        };
-        let message = LegacyMessage {
-            role,
-            content: text.clone(),
-            author: None,
-        };
         number += usize::from(!is_open);
-        is_open = role == LegacyRole::User;
-        let author = replay_author(&message, &root);
-        let mut bodies = vec![(author, message.body())];
+        let (author, body) = match message {
+            ChatMessage::User(content) => (Author::User, EventBody::User(content.clone())),
+            ChatMessage::Assistant(text) => {
+                let body = EventBody::Answer(text.as_str().into());
+                (Author::Agent(root.clone()), body)
+            }
+        };
+        is_open = author == Author::User;
+        let mut bodies = vec![(author, body)];
         if is_open && number == 1 && !chat.system.is_empty() {
             bodies.push((Author::Agent(root.clone()), context_event(&chat.system)));
         }

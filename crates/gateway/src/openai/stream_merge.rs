@@ -1,6 +1,5 @@
 //! Merges the answers of agents that run in parallel into one stream, one answer after the other.
 
-use lango_domain::Content;
 use lango_domain::event::{Author, Event, EventBody, Update};
 
 /// Merges the text of a turn into a readable order.
@@ -57,16 +56,17 @@ impl StreamMerger {
             | EventBody::Approval { .. }
             | EventBody::Context { .. }
             | EventBody::Digest { .. } => Vec::new(),
-            EventBody::Answer(Content { text, .. }) if is_active => {
-                let mut texts: Vec<String> = self.remaining_text(text).into_iter().collect();
+            EventBody::Answer(content) if is_active => {
+                let text = content.to_plain_text();
+                let mut texts: Vec<String> = self.remaining_text(&text).into_iter().collect();
                 texts.extend(self.flush_queued());
                 texts
             }
-            EventBody::Answer(Content { text, .. }) if self.active.is_none() => {
-                vec![self.separate(text)]
+            EventBody::Answer(content) if self.active.is_none() => {
+                vec![self.separate(&content.to_plain_text())]
             }
-            EventBody::Answer(Content { text, .. }) => {
-                self.queued.push(text.clone());
+            EventBody::Answer(content) => {
+                self.queued.push(content.to_plain_text());
                 Vec::new()
             }
             // Any other event ends the text of the active agent.

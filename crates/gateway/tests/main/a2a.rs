@@ -3,7 +3,7 @@
 mod approvals;
 mod bad_input;
 mod cards;
-mod harness;
+pub mod harness;
 mod messages;
 mod push;
 mod restarts;

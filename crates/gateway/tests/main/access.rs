@@ -280,7 +280,7 @@ async fn preflights_allow_known_headers() {
 async fn rejects_large_requests() {
     let gateway = TestGateway::start("").await;
     let token = gateway.token("ann", &[Chat]).await;
-    let large = json!({ "text": "x".repeat(1024 * 1024) });
+    let large = json!({ "text": "x".repeat(16 * 1024 * 1024) });
     let reply = gateway.post("/api/turns", &token, &large).await;
     assert_eq!((reply.status, reply.code()), (413, "size".into()));
     let header = Request::get("/health")

@@ -7,6 +7,8 @@ mod access;
 #[cfg(test)]
 mod approvals;
 #[cfg(test)]
+mod attachments;
+#[cfg(test)]
 mod client;
 #[cfg(test)]
 mod harness;

@@ -14,7 +14,7 @@ use crate::client::{Reply, Request};
 use crate::harness::{Admin, TestGateway};
 
 #[test]
-fn document_matches_the_committed_file() {
+fn document_is_as_blessed() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
     golden::check(&page, &format!("{:#}\n", openapi_document()));
 }

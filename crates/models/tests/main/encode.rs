@@ -14,7 +14,7 @@ fn body(at: usize, messages: usize) -> Value {
 }
 
 #[test]
-fn encoded_requests_match_the_golden_files() {
+fn encoded_requests_are_as_blessed() {
     for (dialect, name) in DIALECTS {
         let wire = dialect.encode(&request(), &endpoint(name));
         let body: Value = serde_json::from_slice(&wire.body).unwrap();

@@ -26,7 +26,7 @@ async fn a_request_keeps_its_labels_and_attachments() {
     };
     let spec = TurnSpec::request(TurnRequest {
         label: label.clone(),
-        attachments: vec![("stdin".to_owned(), attached)],
+        context: vec![("stdin".to_owned(), attached)],
         ..request("summarize")
     });
     let events = run(&runtime, spec).await;
@@ -100,7 +100,8 @@ root says new
 ";
     runtime.replace_runner(runner(script, store));
     let events = run(&runtime, TurnSpec::request(request("go"))).await;
-    let is_new = |body: &EventBody| matches!(body, EventBody::Answer { text } if text == "new");
+    let is_new =
+        |body: &EventBody| matches!(body, EventBody::Answer(content) if content.text == "new");
     assert!(events.iter().any(|event| is_new(&event.body)));
     assert_eq!(approvals(&events), [Asked, Approved]);
 }

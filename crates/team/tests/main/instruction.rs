@@ -21,7 +21,7 @@ fn orchestrator_prompt(tools: &[&str]) -> String {
 }
 
 #[test]
-fn the_orchestrator_prompt_matches_the_golden_file() {
+fn the_orchestrator_prompt_is_as_blessed() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/orchestrator-prompt.md");
     golden::check(&file, &orchestrator_prompt(&ONE_TOOL_PER_PREFIX));
 }

@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Seek};
 
-use lango_domain::{Safety, Tool, ToolError};
+use lango_domain::content::{Attachment, AttachmentKind, MAX_ATTACHMENT_BYTES};
+use lango_domain::{Content, Safety, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -35,7 +36,8 @@ struct FsReadArgs {
 pub fn tool(files: FileTools) -> Tool {
     let intent_workspace = files.workspace.clone();
     let description = "Reads a text file of the workspace, whole or a range of its lines. \
-        Large files are cut with a note how to read on; files that hold no text are described.";
+        Large files are cut with a note how to read on; images and PDF files are attached, other files without text \
+        are described.";
     Tool::new("fs_read", description, Safety::Safe, move |_, args: FsReadArgs| {
         let workspace = files.workspace.clone();
         async move { run_blocking(move || read(&workspace, &args)).await }
@@ -57,16 +59,16 @@ pub fn tool(files: FileTools) -> Tool {
     ])
 }
 
-fn read(workspace: &Workspace, args: &FsReadArgs) -> Result<String, ToolError> {
+fn read(workspace: &Workspace, args: &FsReadArgs) -> Result<Content, ToolError> {
     let range = LineRange::from_args(args)?;
     let opened = workspace.open_regular(&args.path)?;
     let failed = |error: io::Error| ToolError(format!("`{}`: {error}", args.path));
     let head = read_head(&opened.file).map_err(failed)?;
-    if head.contains(&0) {
-        return Ok(describe_binary(&args.path, &opened, &head));
+    if head.contains(&0) || head.starts_with(b"%PDF-") {
+        return Ok(read_binary(&args.path, &opened, &head));
     }
     if head.is_empty() {
-        return Ok(format!("`{}` is empty", args.path));
+        return Ok(format!("`{}` is empty", args.path).into());
     }
     let mut file = &opened.file;
     file.rewind().map_err(failed)?;
@@ -79,7 +81,29 @@ fn read(workspace: &Workspace, args: &FsReadArgs) -> Result<String, ToolError> {
             "`{path}` has {lines}, so there is no line {start}"
         )));
     }
-    Ok(excerpt.into_text(&range))
+    Ok(excerpt.into_text(&range).into())
+}
+
+/// Describes a file without text. Attaches an image or a PDF file.
+fn read_binary(path: &str, opened: &OpenedFile, head: &[u8]) -> Content {
+    let mut content = Content::from(describe_binary(path, opened, head));
+    if let Some(attachment) = read_attachment(path, opened) {
+        content.attach(attachment);
+    }
+    content
+}
+
+/// Returns an image or a PDF file that is not too large.
+fn read_attachment(path: &str, opened: &OpenedFile) -> Option<Attachment> {
+    let (mut file, mut bytes) = (&opened.file, Vec::new());
+    file.rewind().ok()?;
+    let max_bytes = MAX_ATTACHMENT_BYTES as u64;
+    if opened.bytes() > max_bytes {
+        return None;
+    }
+    file.take(max_bytes + 1).read_to_end(&mut bytes).ok()?;
+    let attachment = Attachment::new(bytes, path, None).ok()?;
+    (attachment.kind() != AttachmentKind::Other).then_some(attachment)
 }
 
 /// Reads the first bytes of a file.

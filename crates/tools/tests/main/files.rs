@@ -301,6 +301,42 @@ async fn truncates_large_files_and_long_lines() {
     );
 }
 
+/// B110
+#[tokio::test]
+async fn attaches_images_and_pdf_files() {
+    let harness = FilesHarness::new();
+    for (name, bytes, attached) in [
+        (
+            "a.png",
+            &b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..],
+            Some("image/png"),
+        ),
+        (
+            "b.pdf",
+            b"%PDF-1.7 all of it is text",
+            Some("application/pdf"),
+        ),
+        ("c.bin", b"\0\x01", None),
+        ("fake.png", b"just text", None),
+    ] {
+        harness.write(name, bytes);
+        let tool = harness.tool("fs_read");
+        let output = tool
+            .call(context("t1"), json!({ "path": name }))
+            .await
+            .unwrap();
+        let attachments = &output.content.attachments;
+        let types: Vec<&str> = attachments
+            .iter()
+            .map(|file| file.media_type.as_str())
+            .collect();
+        assert_eq!(types.first().copied(), attached, "{name}");
+        for file in attachments {
+            assert_eq!(file.data.bytes().map(|bytes| &bytes[..]), Some(bytes));
+        }
+    }
+}
+
 #[tokio::test]
 async fn describes_binary_files() {
     let harness = FilesHarness::new();

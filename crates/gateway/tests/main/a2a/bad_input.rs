@@ -265,7 +265,7 @@ async fn rejects_invalid_tokens_and_missing_scopes() {
 async fn rejects_huge_bodies_unread() {
     let server = start_default_server().await;
     let ann = server.client("ann");
-    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": { "message": message("m", &"x".repeat(2_000_000)) } });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": { "message": message("m", &"x".repeat(20_000_000)) } });
     let request = ann
         .request("POST", "/a2a")
         .header("content-type", "application/json");
