@@ -199,6 +199,9 @@ impl From<StoreError> for CliError {
                 | StoreError::NoCompleteTurn(_)
                 | StoreError::TokenNotFound(_)
                 | StoreError::TokenExists(_)
+                | StoreError::JobNotFound(_)
+                | StoreError::JobExists(_)
+                | StoreError::TooManyJobs(_)
         );
         let failure = if is_usage_error {
             Self::usage(error.to_string())

@@ -5,6 +5,7 @@ pub mod agent;
 pub mod approval;
 pub mod audit;
 pub mod blobs;
+pub mod automation;
 pub mod clock;
 pub mod content;
 pub mod documents;

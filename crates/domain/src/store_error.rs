@@ -39,6 +39,14 @@ pub enum StoreError {
     TokenNotFound(String),
     #[error("token `{0}` already exists")]
     TokenExists(String),
+    #[error("job `{0}` not found")]
+    JobNotFound(String),
+    #[error("job `{0}` already exists")]
+    JobExists(String),
+    #[error("there are already {0} jobs, which is the limit; nothing was changed")]
+    TooManyJobs(usize),
+    #[error("another process runs the scheduler now; nothing was changed")]
+    LeaseLost,
     #[error("{0}")]
     Other(String),
 }
@@ -64,7 +72,12 @@ impl StoreError {
             Self::InvalidBackup { .. } => "pass a file that was written by `lango backup`",
             Self::SessionNotFound(_) => "list sessions with `lango session list`",
             Self::NoCompleteTurn(_) => "see the event numbers with `lango session show S --json`",
-            Self::SessionExists(_) | Self::TokenExists(_) => "choose another name",
+            Self::SessionExists(_) | Self::TokenExists(_) | Self::JobExists(_) => {
+                "choose another name"
+            }
+            Self::JobNotFound(_) => "list jobs with `lango cron list`",
+            Self::TooManyJobs(_) => "remove jobs with `lango cron remove`, or raise cron.maxJobs",
+            Self::LeaseLost => "see `lango doctor` for the process that runs it",
             Self::TokenNotFound(_) => "list tokens with `lango token list`",
             Self::Other(_) => "run `lango doctor` to check the store",
         }

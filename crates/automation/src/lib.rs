@@ -1,0 +1,2 @@
+//! Automation: schedules, background tasks and workflows that survive crashes, and the delivery of their
+//! results. Each occurrence is one row and runs exactly once (B120).
