@@ -1,0 +1,151 @@
+//! The seam between the scheduler and what a run does.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use lango_domain::automation::{
+    AutomationStore, LeaseNumber, NewDelivery, Run, RunProgress, RunState, RunStep,
+};
+use lango_domain::event::SessionId;
+use lango_domain::{Clock, Label, StoreError};
+use tokio_util::sync::CancellationToken;
+
+use crate::timeout::ActivityClock;
+
+/// Does the work of runs. The same run is executed again after a crash, so an executor first looks at what
+/// an earlier attempt left behind.
+pub trait RunExecutor: Send + Sync {
+    /// Executes a run until it ends or waits. A store error leaves the run as it is; it is taken up again.
+    ///
+    /// The future is dropped if the process loses the lease.
+    fn execute<'a>(
+        &'a self,
+        run: &'a Run,
+        context: &'a RunContext,
+    ) -> BoxFuture<'a, Result<RunOutcome, StoreError>>;
+}
+
+/// How the execution of a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunOutcome {
+    Done {
+        /// What is delivered. Nothing is delivered if it is empty.
+        result: String,
+        label: Label,
+    },
+    Failed {
+        error: String,
+        /// What was achieved nevertheless.
+        result: Option<String>,
+        label: Label,
+    },
+    /// The run continues at a time, or earlier if a user answers one of its steps. No process holds it
+    /// meanwhile.
+    Waiting {
+        reason: String,
+        resume_at: Timestamp,
+    },
+    Cancelled,
+    /// The process is shutting down. The run is queued again for the next one.
+    Suspended,
+}
+
+impl RunOutcome {
+    pub fn done(result: impl Into<String>) -> Self {
+        Self::Done {
+            result: result.into(),
+            label: Label::default(),
+        }
+    }
+
+    pub fn failed(error: impl Into<String>) -> Self {
+        Self::Failed {
+            error: error.into(),
+            result: None,
+            label: Label::default(),
+        }
+    }
+}
+
+/// What an executor can use while it executes a run. All writes carry the scheduler's lease number.
+#[derive(Clone)]
+pub struct RunContext {
+    pub store: Arc<dyn AutomationStore>,
+    pub lease: LeaseNumber,
+    pub clock: Clock,
+    /// Cancelled if a user cancels the run, if a later occurrence replaces it, or at its timeout. The
+    /// executor stops its work and returns soon.
+    pub cancel: CancellationToken,
+    /// Cancelled if the process shuts down. The executor stops without an end and returns
+    /// [`RunOutcome::Suspended`].
+    pub suspend: CancellationToken,
+    pub(crate) activity: Arc<ActivityClock>,
+}
+
+impl RunContext {
+    /// Creates the context of a run that starts now.
+    pub fn new(store: Arc<dyn AutomationStore>, lease: LeaseNumber, clock: Clock) -> Self {
+        Self {
+            store,
+            lease,
+            clock,
+            cancel: CancellationToken::new(),
+            suspend: CancellationToken::new(),
+            activity: Arc::new(ActivityClock::start()),
+        }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    /// Records the session of the run's turn.
+    pub async fn record_session(&self, run: &Run, session: &SessionId) -> Result<(), StoreError> {
+        let progress = RunProgress {
+            session: Some(session.clone()),
+            ..progress(run, RunState::Running)
+        };
+        self.store.record_progress(self.lease, progress).await?;
+        Ok(())
+    }
+
+    /// Records that the run waits for a user while the executor holds it. The time does not count for the
+    /// run's timeout.
+    pub async fn record_waiting(&self, run: &Run, reason: &str) -> Result<(), StoreError> {
+        self.activity.pause();
+        let progress = RunProgress {
+            reason: Some(reason.to_owned()),
+            ..progress(run, RunState::Waiting)
+        };
+        self.store.record_progress(self.lease, progress).await?;
+        Ok(())
+    }
+
+    /// Records that the run goes on after it has waited.
+    pub async fn record_running(&self, run: &Run) -> Result<(), StoreError> {
+        self.activity.resume();
+        let progress = progress(run, RunState::Running);
+        self.store.record_progress(self.lease, progress).await?;
+        Ok(())
+    }
+
+    /// Records a step of a workflow, with the deliveries that go with it.
+    pub async fn record_step(
+        &self,
+        step: RunStep,
+        deliveries: Vec<NewDelivery>,
+    ) -> Result<(), StoreError> {
+        self.store.record_step(self.lease, step, deliveries).await
+    }
+}
+
+fn progress(run: &Run, state: RunState) -> RunProgress {
+    RunProgress {
+        run: run.id,
+        state,
+        reason: None,
+        session: None,
+        resume_at: None,
+    }
+}
