@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::access_tokens::AccessTokenStore;
 use crate::blobs::BlobStore;
+use crate::automation::AutomationStore;
 use crate::documents::DocumentStore;
 use crate::forget::LearnedDataStore;
 use crate::graph::GraphStore;
@@ -28,6 +29,7 @@ pub struct Stores {
     pub memory: Arc<dyn MemoryStore>,
     pub knowledge: Arc<dyn KnowledgeStore>,
     pub inquiries: Arc<dyn InquiryStore>,
+    pub automation: Arc<dyn AutomationStore>,
     /// Everything that is learned, to forget it in one step.
     pub learned: Arc<dyn LearnedDataStore>,
     pub maintenance: Arc<dyn StoreMaintenance>,

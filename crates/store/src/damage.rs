@@ -125,7 +125,7 @@ pub(crate) fn display_column(row: &Row<'_>, at: usize) -> String {
 }
 
 /// Returns true if the error is caused by the row, not by the disk or the file.
-fn is_row_error(error: &Error) -> bool {
+pub(crate) fn is_row_error(error: &Error) -> bool {
     matches!(
         error,
         Error::FromSqlConversionFailure(..)

@@ -10,6 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::a2a_tasks;
 use crate::access_tokens;
 use crate::blobs;
+use crate::automation;
 use crate::documents;
 use crate::error::sqlite_error;
 
@@ -76,6 +77,7 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE graph_batches ADD COLUMN label TEXT;
 ",
     blobs::TABLES,
+    automation::TABLES,
 ];
 
 /// The location of a store.

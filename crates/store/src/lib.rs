@@ -5,6 +5,7 @@ mod a2a_tasks;
 mod access_tokens;
 mod audit;
 mod blobs;
+mod automation;
 mod damage;
 mod database;
 mod delete;

@@ -19,7 +19,7 @@ use crate::error::sqlite_error;
 use crate::event_rows;
 use crate::reserve::DiskReserve;
 use crate::session_locks::SessionLocks;
-use crate::writer::StoreWriter;
+use crate::writer::{StoreWriter, WriteError};
 
 /// Maximum number of idle connections in the read pool.
 const MAX_READERS: usize = 4;
@@ -151,6 +151,7 @@ impl SqliteStore {
             memory: store.clone(),
             knowledge: store.clone(),
             inquiries: store.clone(),
+            automation: store.clone(),
             learned: store.clone(),
             maintenance: store,
         }
@@ -204,6 +205,15 @@ impl SqliteStore {
             write(connection).map_err(|error| sqlite_error(error, location.path()))
         };
         self.writer()?.run(job).await
+    }
+
+    /// Runs a small write in a transaction that it shares with other small writes and appends.
+    pub(crate) async fn batch<T, Write>(&self, write: Write) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        Write: FnOnce(&Connection) -> Result<T, WriteError> + Send + 'static,
+    {
+        self.writer()?.batch(write).await
     }
 
     /// Runs `read` on a pooled connection, concurrently with the writer. A store in memory has only

@@ -1,8 +1,8 @@
 //! The writer thread. Each opened store has at most one: a read-only store has none, and other
 //! processes (or other stores opened in this one) have their own.
 //!
-//! The thread commits all queued appends in one transaction, then acknowledges them, so concurrent
-//! sessions share one fsync.
+//! The thread commits all queued appends and small writes in one transaction, then acknowledges them, so
+//! concurrent sessions and runs share one fsync.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::error::sqlite_error;
 
 use crate::event_rows;
 
-/// Maximum number of appends in one commit. The rest wait for the next one.
+/// Maximum number of writes in one commit. The rest wait for the next one.
 const MAX_BATCH_SIZE: usize = 512;
 
 /// Maximum number of cached session rows. The cache is cleared when it grows larger.
@@ -29,17 +29,96 @@ const MAX_CACHED_SESSIONS: usize = 4_096;
 type JobResponder<T> = oneshot::Sender<Result<T, StoreError>>;
 type ExclusiveJob = Box<dyn FnOnce(&mut Connection) + Send>;
 
+type SessionRows = HashMap<SessionKey, event_rows::SessionRow>;
+
 /// A job for the writer thread.
 enum WriteJob {
-    Append(AppendJob),
+    /// A write that shares its transaction with others.
+    Batched(Box<dyn BatchedWrite>),
     /// Any other write. It runs alone on the connection.
     Exclusive(ExclusiveJob),
+}
+
+/// A write in a savepoint of a shared transaction. If it fails, it is rolled back alone.
+trait BatchedWrite: Send {
+    fn run(&mut self, connection: &Connection, rows: &mut SessionRows) -> Result<(), WriteError>;
+
+    /// Replaces the result, because the write was rolled back.
+    fn fail(&mut self, error: StoreError);
+
+    /// Reports the result. Called after the commit.
+    fn acknowledge(self: Box<Self>);
+}
+
+/// The error of a batched write: one of SQLite, or the reason why the write was refused.
+pub(crate) enum WriteError {
+    Sqlite(rusqlite::Error),
+    Refused(StoreError),
+}
+
+impl From<rusqlite::Error> for WriteError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<StoreError> for WriteError {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
+    }
 }
 
 struct AppendJob {
     key: SessionKey,
     drafts: Vec<NewEvent>,
+    appended: Result<Vec<Arc<Event>>, StoreError>,
     responder: JobResponder<Vec<Arc<Event>>>,
+}
+
+impl BatchedWrite for AppendJob {
+    fn run(&mut self, connection: &Connection, rows: &mut SessionRows) -> Result<(), WriteError> {
+        let drafts = std::mem::take(&mut self.drafts);
+        let appended = append_events(connection, rows, &self.key, drafts).inspect_err(|_| {
+            rows.remove(&self.key);
+        })?;
+        self.appended = Ok(appended);
+        Ok(())
+    }
+
+    fn fail(&mut self, error: StoreError) {
+        self.appended = Err(error);
+    }
+
+    fn acknowledge(self: Box<Self>) {
+        let _ = self.responder.send(self.appended);
+    }
+}
+
+struct SmallWrite<T, Run> {
+    run: Option<Run>,
+    value: Result<T, StoreError>,
+    responder: JobResponder<T>,
+}
+
+impl<T, Run> BatchedWrite for SmallWrite<T, Run>
+where
+    T: Send,
+    Run: FnOnce(&Connection) -> Result<T, WriteError> + Send,
+{
+    fn run(&mut self, connection: &Connection, _: &mut SessionRows) -> Result<(), WriteError> {
+        if let Some(run) = self.run.take() {
+            self.value = Ok(run(connection)?);
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, error: StoreError) {
+        self.value = Err(error);
+    }
+
+    fn acknowledge(self: Box<Self>) {
+        let _ = self.responder.send(self.value);
+    }
 }
 
 /// A handle to the writer thread. The thread ends when the last handle is dropped.
@@ -63,15 +142,29 @@ impl StoreWriter {
         drafts: Vec<NewEvent>,
     ) -> Result<Vec<Arc<Event>>, StoreError> {
         let (responder, response) = oneshot::channel();
-        self.send(
-            WriteJob::Append(AppendJob {
-                key,
-                drafts,
-                responder,
-            }),
-            response,
-        )
-        .await
+        let job = AppendJob {
+            key,
+            drafts,
+            appended: Ok(Vec::new()),
+            responder,
+        };
+        self.send(WriteJob::Batched(Box::new(job)), response).await
+    }
+
+    /// Runs a small write in a transaction that it shares with others. Returns once it is durable. The
+    /// write must not end the transaction.
+    pub async fn batch<T, Run>(&self, run: Run) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        Run: FnOnce(&Connection) -> Result<T, WriteError> + Send + 'static,
+    {
+        let (responder, response) = oneshot::channel();
+        let job = SmallWrite {
+            run: Some(run),
+            value: Err(stopped()),
+            responder,
+        };
+        self.send(WriteJob::Batched(Box::new(job)), response).await
     }
 
     /// Runs a closure on the writer thread.
@@ -92,10 +185,13 @@ impl StoreWriter {
         job: WriteJob,
         response: oneshot::Receiver<Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let stopped = || StoreError::Other("the writer thread of the store has stopped".to_owned());
         self.jobs.send(job).map_err(|_| stopped())?;
         response.await.map_err(|_| stopped())?
     }
+}
+
+fn stopped() -> StoreError {
+    StoreError::Other("the writer thread of the store has stopped".to_owned())
 }
 
 fn run(connection: Connection, location: &StoreLocation, jobs: &Receiver<WriteJob>) {
@@ -105,71 +201,56 @@ fn run(connection: Connection, location: &StoreLocation, jobs: &Receiver<WriteJo
         version: 0,
     };
     while let Ok(first) = jobs.recv() {
-        let (mut appends, mut next) = (Vec::new(), Some(first));
+        let (mut batch, mut next) = (Vec::new(), Some(first));
         while let Some(job) = next.take() {
             match job {
-                WriteJob::Append(append) => appends.push(append),
+                WriteJob::Batched(write) => batch.push(write),
                 WriteJob::Exclusive(job) => {
-                    state.commit(location, std::mem::take(&mut appends));
+                    state.commit(location, std::mem::take(&mut batch));
                     state.session_rows.clear();
                     job(&mut state.connection);
                 }
             }
-            if appends.len() < MAX_BATCH_SIZE {
+            if batch.len() < MAX_BATCH_SIZE {
                 next = jobs.try_recv().ok();
             }
         }
-        state.commit(location, appends);
+        state.commit(location, batch);
     }
 }
-
-type AppendedEvents = Result<Vec<Arc<Event>>, StoreError>;
 
 /// The writer's connection and its cache of session rows.
 struct WriterState {
     connection: Connection,
     /// Rows of sessions that were written to. Valid until another connection writes to the file.
-    session_rows: HashMap<SessionKey, event_rows::SessionRow>,
+    session_rows: SessionRows,
     /// SQLite's `data_version`, which changes when another connection commits.
     version: i64,
 }
 
 impl WriterState {
-    /// Commits the appends in one transaction, then acknowledges each of them. An append that fails
-    /// does not affect the others.
-    fn commit(&mut self, file: &StoreLocation, appends: Vec<AppendJob>) {
-        if appends.is_empty() {
+    /// Commits the writes in one transaction, then acknowledges each of them. A write that fails does
+    /// not affect the others.
+    fn commit(&mut self, file: &StoreLocation, mut batch: Vec<Box<dyn BatchedWrite>>) {
+        if batch.is_empty() {
             return;
         }
-        let (jobs, responders): (Vec<_>, Vec<_>) = appends
-            .into_iter()
-            .map(
-                |AppendJob {
-                     key,
-                     drafts,
-                     responder,
-                 }| ((key, drafts), responder),
-            )
-            .unzip();
-        let written = self.append_all(jobs, file).unwrap_or_else(|error| {
+        if let Err(error) = self.run_all(&mut batch, file) {
             self.session_rows.clear();
             let reason = sqlite_error(error, file.path()).to_string();
-            tracing::error!(reason, "events could not be stored");
-            responders
-                .iter()
-                .map(|_| Err(StoreError::Other(reason.clone())))
-                .collect()
-        });
-        for (responder, events) in responders.into_iter().zip(written) {
-            let _ = responder.send(events);
+            tracing::error!(reason, "data could not be stored");
+            for write in &mut batch {
+                write.fail(StoreError::Other(reason.clone()));
+            }
         }
+        batch.into_iter().for_each(|write| write.acknowledge());
     }
 
-    fn append_all(
+    fn run_all(
         &mut self,
-        jobs: Vec<(SessionKey, Vec<NewEvent>)>,
+        batch: &mut [Box<dyn BatchedWrite>],
         file: &StoreLocation,
-    ) -> rusqlite::Result<Vec<AppendedEvents>> {
+    ) -> rusqlite::Result<()> {
         let mut transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -180,34 +261,28 @@ impl WriterState {
             self.session_rows.clear();
             self.version = version;
         }
-        let mut results = Vec::with_capacity(jobs.len());
-        for (key, drafts) in jobs {
+        for write in batch {
             let savepoint = transaction.savepoint()?;
-            match append_events(&savepoint, &mut self.session_rows, &key, drafts) {
-                Ok(events) => {
-                    savepoint.commit()?;
-                    results.push(Ok(events));
-                }
-                Err(error) => {
+            match write.run(&savepoint, &mut self.session_rows) {
+                Ok(()) => savepoint.commit()?,
+                // Dropping the savepoint rolls it back.
+                Err(WriteError::Refused(error)) => write.fail(error),
+                Err(WriteError::Sqlite(error)) => {
                     // SQLite rolls back the whole transaction when the disk is full.
                     if savepoint.is_autocommit() {
                         return Err(error);
                     }
-                    // Dropping the savepoint rolls it back.
-                    drop(savepoint);
-                    self.session_rows.remove(&key);
-                    results.push(Err(sqlite_error(error, file.path())));
+                    write.fail(sqlite_error(error, file.path()));
                 }
             }
         }
-        transaction.commit()?;
-        Ok(results)
+        transaction.commit()
     }
 }
 
 fn append_events(
     connection: &Connection,
-    session_rows: &mut HashMap<SessionKey, event_rows::SessionRow>,
+    session_rows: &mut SessionRows,
     key: &SessionKey,
     drafts: Vec<NewEvent>,
 ) -> rusqlite::Result<Vec<Arc<Event>>> {

@@ -7,7 +7,7 @@ use super::{
     ClaimDeliveries, Delivery, DeliveryEnd, DeliveryId, DeliveryQuery, InboxEntry, InboxSelection,
     Job, JobEdit, JobId, LeaseClaim, LeaseNumber, LeaseOutcome, NewDelivery, NewInboxEntry, NewJob,
     NewRun, OccurrenceDecision, Recovery, Run, RunClaim, RunEnd, RunId, RunProgress, RunQuery,
-    RunStep, SchedulerLease, StepDecision,
+    RunStep, SchedulerLease, StepDecision, StepState,
 };
 use crate::event::Principal;
 use crate::session::StoreFuture;
@@ -20,7 +20,8 @@ impl<Store: JobStore + RunStore + DeliveryStore + LeaseStore> AutomationStore fo
 /// Stores jobs.
 pub trait JobStore: Send + Sync {
     /// Adds a job. Fails with `JobExists`, or with `TooManyJobs` if the principal already has `limit` jobs
-    /// with occurrences to come. A job of that name whose occurrences are all over makes room.
+    /// that are paused or have occurrences to come. A job of that name whose occurrences are all over is
+    /// renamed to `NAME #ID`.
     fn add_job(&self, job: NewJob, limit: usize) -> StoreFuture<'_, Job>;
 
     /// Changes a job. Fails with `JobNotFound`.
@@ -84,11 +85,12 @@ pub trait RunStore: Send + Sync {
     /// a job at a time. Each is `Running` and has one attempt more.
     fn claim_runs(&self, lease: LeaseNumber, claim: RunClaim) -> StoreFuture<'_, Vec<Run>>;
 
-    /// Queues the runs that earlier lease holders left running. A run without attempts left fails.
-    /// Returns both kinds.
+    /// Queues the runs that earlier lease holders left running, except those without attempts left and
+    /// those that should stop. Returns all of them; the caller ends the ones that are not queued.
     fn recover_runs(&self, lease: LeaseNumber, recovery: Recovery) -> StoreFuture<'_, Vec<Run>>;
 
-    /// Changes a run that is not over. Returns false if it is.
+    /// Changes a run that is not over. A run that should wait, although one of its waiting steps was
+    /// answered meanwhile, is queued. Returns false if the run is over.
     fn record_progress(&self, lease: LeaseNumber, progress: RunProgress) -> StoreFuture<'_, bool>;
 
     /// Ends a run and enqueues its deliveries. Returns false, with nothing stored, if it was over.
@@ -105,8 +107,8 @@ pub trait RunStore: Send + Sync {
     /// Returns the steps of a principal's run, in the order in which they were first recorded.
     fn steps<'a>(&'a self, principal: &'a Principal, run: RunId) -> StoreFuture<'a, Vec<RunStep>>;
 
-    /// Answers a waiting step, and queues its run if no process holds it. Returns false if the step does
-    /// not wait.
+    /// Answers a step that waits or whose effect is unknown, and queues its run if no process holds it.
+    /// Returns false if the step is in another state.
     fn answer_step<'a>(
         &'a self,
         principal: &'a Principal,
@@ -115,18 +117,18 @@ pub trait RunStore: Send + Sync {
         decision: StepDecision,
     ) -> StoreFuture<'a, bool>;
 
-    /// Queues a finished run of a workflow again. The named steps become pending; all others keep their
-    /// results. Returns false if the run is not over.
+    /// Queues a run that is over again. The named steps get these states and lose their results; all others
+    /// keep theirs. Returns false if the run is not over.
     fn requeue_run<'a>(
         &'a self,
         principal: &'a Principal,
         run: RunId,
-        steps: &'a [String],
-        at: Timestamp,
+        steps: Vec<(String, StepState)>,
     ) -> StoreFuture<'a, bool>;
 
-    /// Deletes runs that ended before a time, with their steps and deliveries, and jobs whose occurrences
-    /// were all over before it. Pending deliveries keep their run. Returns the number of deleted runs.
+    /// Deletes runs that ended before a time, with their steps and deliveries, except the last one of each
+    /// job; and jobs whose occurrences were all over before it. Pending deliveries keep their run. Returns
+    /// the number of deleted runs.
     fn prune_runs(&self, lease: LeaseNumber, before: Timestamp) -> StoreFuture<'_, usize>;
 
     /// Returns what the scheduler has to wait for. Cheap, whatever the number of jobs.

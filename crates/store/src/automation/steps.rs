@@ -1,0 +1,82 @@
+//! Steps of workflows.
+
+use lango_domain::automation::{RunId, RunStep, StepDecision, StepState};
+use lango_domain::event::{Principal, SessionId};
+use rusqlite::{Connection, params};
+
+use super::rows::label_column;
+use super::runs;
+use crate::event_rows::sortable_time;
+
+pub(super) fn upsert(connection: &Connection, step: &RunStep) -> rusqlite::Result<()> {
+    let sql =
+        "INSERT INTO run_steps (run, step, state, reason, attempt, started, ended, session, result,
+            error, label, is_repeated)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+        ON CONFLICT (run, step) DO UPDATE SET state = ?3, reason = ?4, attempt = ?5, started = ?6,
+            ended = ?7, session = ?8, result = ?9, error = ?10, label = ?11, is_repeated = ?12,
+            decision = CASE WHEN ?3 IN ('waiting', 'unknown') AND state <> ?3 THEN NULL
+                ELSE decision END";
+    let session = step.session.as_ref().map(SessionId::as_str);
+    connection.prepare_cached(sql)?.execute(params![
+        step.run.get() as i64,
+        step.step,
+        step.state.as_str(),
+        step.reason,
+        step.attempt,
+        step.started.map(sortable_time),
+        step.ended.map(sortable_time),
+        session,
+        step.result,
+        step.error,
+        label_column(&step.label)?,
+        step.is_repeated,
+    ])?;
+    Ok(())
+}
+
+pub(super) fn answer(
+    connection: &Connection,
+    principal: &Principal,
+    (run, step): (RunId, &str),
+    decision: StepDecision,
+) -> rusqlite::Result<bool> {
+    let open = runs::state(connection, principal, run)?.filter(|state| !state.is_final());
+    if open.is_none() {
+        return Ok(false);
+    }
+    let sql = "UPDATE run_steps SET decision = ?3
+        WHERE run = ?1 AND step = ?2 AND state IN ('waiting', 'unknown')";
+    let id = run.get() as i64;
+    if connection.execute(sql, params![id, step, decision.as_str()])? == 0 {
+        return Ok(false);
+    }
+    let sql = "UPDATE runs SET state = 'queued', resume_at = NULL, reason = 'a step was answered'
+        WHERE id = ?1 AND state = 'waiting' AND resume_at IS NOT NULL";
+    connection.execute(sql, [id])?;
+    Ok(true)
+}
+
+pub(super) fn requeue(
+    connection: &Connection,
+    principal: &Principal,
+    run: RunId,
+    changed: &[(String, StepState)],
+) -> rusqlite::Result<bool> {
+    let over = runs::state(connection, principal, run)?.filter(|state| state.is_final());
+    if over.is_none() {
+        return Ok(false);
+    }
+    let sql = "UPDATE runs SET state = 'queued', reason = 'a user asked for it again', attempt = 0,
+        ended = NULL, result = NULL, error = NULL, label = NULL, is_cancel_requested = 0
+        WHERE id = ?1";
+    let id = run.get() as i64;
+    connection.execute(sql, [id])?;
+    let sql = "INSERT INTO run_steps (run, step, state, attempt, is_repeated) VALUES (?1, ?2, ?3, 0, 0)
+        ON CONFLICT (run, step) DO UPDATE SET state = ?3, reason = NULL, started = NULL, ended = NULL,
+            session = NULL, result = NULL, error = NULL, label = NULL, decision = NULL";
+    for (step, state) in changed {
+        connection.execute(sql, params![id, step, state.as_str()])?;
+    }
+    Ok(true)
+}
