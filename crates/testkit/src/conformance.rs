@@ -3,6 +3,7 @@
 
 pub mod access_tokens;
 pub mod blobs;
+pub mod automation;
 pub mod catalog;
 pub mod documents;
 pub mod forget;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use lango_engine::InMemorySessionStore;
 use lango_store::{SqliteStore, StoreLocation};
 use lango_testkit::conformance::{
-    access_tokens, blobs, catalog, documents, forget, graph, inquiries, knowledge, maintenance,
-    memory, sessions, tasks,
+    access_tokens, automation, blobs, catalog, documents, forget, graph, inquiries, knowledge,
+    maintenance, memory, sessions, tasks,
 };
 
 use crate::setup::open;
@@ -41,6 +41,8 @@ conforms! {
     /// B74
     tasks_conform: |stores| tasks::check(&stores);
     /// B111
+    /// B74, B120, B122
+    automation_conforms: |stores| automation::check(&stores);
     maintenance_conforms: |stores| maintenance::check(&stores);
     /// B74
     documents_conform: |stores| documents::check(stores.documents);

@@ -4,6 +4,7 @@
 use std::process::Command;
 
 use jiff::Timestamp;
+use lango_domain::automation::InboxSelection;
 use lango_domain::event::Principal;
 use lango_domain::forget::Removal;
 use lango_domain::session::SessionKey;
@@ -44,6 +45,11 @@ async fn write_with_all_stores(folder: &std::path::Path) {
     stores.memory.activate(&key, 3).await.unwrap();
     stores.knowledge.forget(&me, "a").await.unwrap();
     stores.inquiries.dismiss(&me, 1, now).await.unwrap();
+    stores
+        .automation
+        .clear_inbox(&me, InboxSelection::All)
+        .await
+        .unwrap();
     let nothing = Removal::default();
     stores.learned.remove(&me, nothing).await.unwrap();
     stores.maintenance.check_writable().await.unwrap();
