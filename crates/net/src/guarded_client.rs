@@ -90,6 +90,15 @@ pub enum FetchError {
 }
 
 impl FetchError {
+    /// Returns true if the same request may succeed later.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Status(status) => *status >= 500 || matches!(status, 408 | 429),
+            Self::Connection(_) | Self::UnknownHost(_) | Self::TimedOut(_) => true,
+            _ => false,
+        }
+    }
+
     /// Returns the resolver's `FetchError` if there is one, else the innermost cause: the outer
     /// ones only repeat the URL.
     pub fn from_reqwest(error: &reqwest::Error) -> Self {
@@ -146,7 +155,7 @@ impl GuardedClient {
         }
     }
 
-    fn client(&self) -> Result<&Client, FetchError> {
+    pub(crate) fn client(&self) -> Result<&Client, FetchError> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
@@ -160,6 +169,10 @@ impl GuardedClient {
 
     pub fn policy(&self) -> AddressPolicy {
         self.policy
+    }
+
+    pub(crate) fn limits(&self) -> FetchLimits {
+        self.limits
     }
 
     /// Fetches a URL, following redirects.

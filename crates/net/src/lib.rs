@@ -8,6 +8,7 @@ pub mod body;
 pub mod charset;
 mod content_type;
 mod guarded_client;
+mod guarded_post;
 pub mod json;
 mod settings;
 pub mod sse;
@@ -18,4 +19,5 @@ pub use guarded_client::{
     FetchError, FetchLimits, FetchedPage, GuardedClient, check_url, client_builder,
     guarded_client_builder, install_tls, next_hop, parse_url, policy_for_user_url,
 };
+pub use guarded_post::JsonPost;
 pub use settings::NetSettings;

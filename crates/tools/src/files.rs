@@ -1,5 +1,6 @@
 //! The eight file tools, confined to the workspace, and the storage to undo their changes.
 
+mod append_once;
 mod atomic;
 mod change;
 mod delete;
@@ -31,6 +32,7 @@ use std::path::Path;
 use lango_domain::{Tool, ToolError};
 use lango_files::confined_open;
 
+pub use append_once::AppendError;
 pub use journal::{Journal, delete_turns};
 pub use limits::{DenyRead, WorkspaceLimits};
 pub use trash::{Trash, TrashEntry, TrashError, TrashedKind};

@@ -151,7 +151,7 @@ impl PushSender {
         };
         let mut delays = RETRY_DELAYS.into_iter();
         while let Err(error) = self.send(target, &body).await {
-            let can_retry = is_retryable(&error) && !gateway.suspend_turns().is_cancelled();
+            let can_retry = error.is_temporary() && !gateway.suspend_turns().is_cancelled();
             let Some(delay) = delays.next().filter(|_| can_retry) else {
                 tracing::warn!(task = %task.id, %error, "cannot deliver a push notification");
                 return;
@@ -206,14 +206,6 @@ impl PushSender {
             .build();
         let client = built.map_err(|error| FetchError::Setup(error.to_string()))?;
         Ok(self.client.get_or_init(|| client))
-    }
-}
-
-fn is_retryable(error: &FetchError) -> bool {
-    match error {
-        FetchError::Status(status) => *status >= 500 || matches!(status, 408 | 429),
-        FetchError::Connection(_) | FetchError::UnknownHost(_) | FetchError::TimedOut(_) => true,
-        _ => false,
     }
 }
 
