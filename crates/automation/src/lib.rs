@@ -1,6 +1,7 @@
 //! Automation: schedules, background tasks and workflows that survive crashes, and the delivery of their
 //! results. Each occurrence is one row and runs exactly once (B120).
 
+pub mod delivery;
 mod execution;
 mod timeout;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::access_tokens::AccessTokenStore;
-use crate::blobs::BlobStore;
 use crate::automation::AutomationStore;
+use crate::blobs::BlobStore;
 use crate::documents::DocumentStore;
 use crate::forget::LearnedDataStore;
 use crate::graph::GraphStore;

@@ -9,8 +9,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::a2a_tasks;
 use crate::access_tokens;
-use crate::blobs;
 use crate::automation;
+use crate::blobs;
 use crate::documents;
 use crate::error::sqlite_error;
 

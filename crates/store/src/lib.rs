@@ -4,8 +4,8 @@
 mod a2a_tasks;
 mod access_tokens;
 mod audit;
-mod blobs;
 mod automation;
+mod blobs;
 mod damage;
 mod database;
 mod delete;

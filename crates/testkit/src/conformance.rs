@@ -2,8 +2,8 @@
 //! empty store.
 
 pub mod access_tokens;
-pub mod blobs;
 pub mod automation;
+pub mod blobs;
 pub mod catalog;
 pub mod documents;
 pub mod forget;

@@ -1,1 +1,3 @@
 //! Tests of automation.
+
+mod delivery;

@@ -123,8 +123,10 @@ pub enum DeliveryEnd {
         at: Timestamp,
         error: String,
     },
+    /// Given up. Stored atomically with an inbox entry about it, so that it is never silent.
     Failed {
         error: String,
+        inbox: Option<NewInboxEntry>,
     },
 }
 

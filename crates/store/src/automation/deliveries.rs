@@ -221,13 +221,15 @@ fn finish(connection: &Connection, id: DeliveryId, end: &DeliveryEnd) -> rusqlit
     let (state, next_try, error) = match end {
         DeliveryEnd::Delivered { .. } => ("delivered", None, None),
         DeliveryEnd::Retry { at, error } => ("pending", Some(sortable_time(*at)), Some(error)),
-        DeliveryEnd::Failed { error } => ("failed", None, Some(error)),
+        DeliveryEnd::Failed { error, .. } => ("failed", None, Some(error)),
     };
     let sql = "UPDATE deliveries SET state = ?2, next_try = coalesce(?3, next_try), last_error = ?4
         WHERE id = ?1 AND state = 'pending'";
     let mut update = connection.prepare_cached(sql)?;
     let is_pending = update.execute(params![id.get() as i64, state, next_try, error])? > 0;
-    if let (true, DeliveryEnd::Delivered { inbox: Some(entry) }) = (is_pending, end) {
+    if let DeliveryEnd::Delivered { inbox } | DeliveryEnd::Failed { inbox, .. } = end
+        && let (true, Some(entry)) = (is_pending, inbox)
+    {
         insert_inbox_entry(connection, entry)?;
     }
     Ok(is_pending)

@@ -1,0 +1,108 @@
+//! The ways out: one sender for each kind of target.
+
+use futures::future::BoxFuture;
+use lango_domain::automation::NewInboxEntry;
+use lango_tools::files::Workspace;
+
+use super::command::{CommandChannel, CommandSender};
+use super::desktop::{DesktopChannel, DesktopSender};
+use super::email::{EmailSender, MailChannel, MailSetupError};
+use super::file::FileSender;
+use super::inbox::InboxSender;
+use super::message::OutgoingMessage;
+use super::session::{SessionChannel, SessionSender};
+use super::target::DeliveryTarget;
+use super::webhook::{WebhookChannel, WebhookSender};
+
+/// Sends messages to one target.
+pub trait DeliverySender: Send + Sync {
+    fn send<'a>(
+        &'a self,
+        message: OutgoingMessage<'a>,
+    ) -> BoxFuture<'a, Result<SentMessage, SendError>>;
+}
+
+/// A message that was sent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SentMessage {
+    /// The entry to store in the transaction that ends the delivery.
+    pub inbox: Option<NewInboxEntry>,
+}
+
+/// A message that was not sent, by who can act. The texts are stored and shown: they never contain a
+/// secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// It may work later, without anyone doing something.
+    #[error("{0}")]
+    Temporary(String),
+    /// It cannot work until the user changes the target, a setting or the machine.
+    #[error("{0}")]
+    Permanent(String),
+}
+
+/// Everything that deliveries go through.
+pub struct DeliveryChannels {
+    pub sessions: SessionChannel,
+    pub workspace: Workspace,
+    pub webhooks: WebhookChannel,
+    pub commands: CommandChannel,
+    pub desktop: DesktopChannel,
+    pub mail: Result<MailChannel, MailSetupError>,
+}
+
+impl DeliveryChannels {
+    /// Returns the sender for a target, or the reason why this machine has none.
+    pub fn sender<'a>(
+        &'a self,
+        target: &'a DeliveryTarget,
+    ) -> Result<Box<dyn DeliverySender + 'a>, SendError> {
+        Ok(match target {
+            DeliveryTarget::Inbox => Box::new(InboxSender),
+            DeliveryTarget::Session(session) => Box::new(SessionSender {
+                channel: &self.sessions,
+                session,
+            }),
+            DeliveryTarget::File(path) => Box::new(FileSender {
+                workspace: &self.workspace,
+                path,
+            }),
+            DeliveryTarget::Webhook(url) => Box::new(WebhookSender {
+                channel: &self.webhooks,
+                secret: self.webhooks.secret().map_err(SendError::Permanent)?,
+                url,
+            }),
+            DeliveryTarget::Command(line) => Box::new(CommandSender {
+                channel: &self.commands,
+                line,
+            }),
+            DeliveryTarget::Notify => Box::new(DesktopSender {
+                channel: &self.desktop,
+                program: self.desktop.program().map_err(SendError::Permanent)?,
+            }),
+            DeliveryTarget::Email(address) => Box::new(EmailSender {
+                channel: self
+                    .mail
+                    .as_ref()
+                    .map_err(|error| SendError::Permanent(error.to_string()))?,
+                to: address,
+            }),
+        })
+    }
+
+    /// Checks whether a target can work on this machine, without sending anything. Called when a job is
+    /// created, while the user is there to correct it.
+    pub fn check(&self, target: &DeliveryTarget) -> Result<(), String> {
+        match target {
+            DeliveryTarget::File(path) => self
+                .workspace
+                .check_append(path)
+                .map_err(|error| error.to_string()),
+            DeliveryTarget::Webhook(url) => self.webhooks.check(url),
+            other => self
+                .sender(other)
+                .map(drop)
+                .map_err(|error| error.to_string()),
+        }
+    }
+}
