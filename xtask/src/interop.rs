@@ -1,8 +1,10 @@
-//! Interoperability tests: the official A2A kits and OpenAI clients against the real binary.
+//! Interoperability tests: the official A2A kits and OpenAI clients against the real binary, and a real
+//! mail server against the deliveries by e-mail.
 //!
 //! The peers are installed once from the package registries, into the build folder.
 
 mod cases;
+mod email;
 mod lango;
 mod peers;
 pub(crate) mod process;
@@ -16,6 +18,8 @@ use crate::step;
 /// Builds the binary and runs every case, or those whose name contains the word.
 pub fn run(word: &str) -> Result<()> {
     step("cargo", &["build", "--quiet", "--package", "lango-cli"])?;
+    let example = ["--package", "lango-automation", "--example", "send_email"];
+    step("cargo", &[&["build", "--quiet"], &example[..]].concat())?;
     let peers = peers::install()?;
     let chosen: Vec<_> = cases::all()
         .into_iter()

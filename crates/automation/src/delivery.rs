@@ -22,7 +22,7 @@ mod webhook;
 pub use channels::{DeliveryChannels, DeliverySender, SendError, SentMessage};
 pub use command::CommandChannel;
 pub use desktop::DesktopChannel;
-pub use email::{MailChannel, MailSetupError};
+pub use email::{EmailSender, MailChannel, MailSetupError};
 pub use message::OutgoingMessage;
 pub use outbox::{DeliveryOutbox, MAX_ATTEMPTS, OutboxPass, retry_delay};
 pub use session::{DELIVERY_AUTHOR, SessionChannel};

@@ -77,15 +77,44 @@ pub(crate) fn turn_transcripts(events: &[Arc<Event>]) -> Vec<TurnTranscript> {
                 request_label: event.label().into_owned(),
                 label: event.label().into_owned(),
             }),
-            (body, Some(transcript)) => {
+            // A delivered message is a turn without a request.
+            (body, Some(transcript)) if transcript.turn == event.turn => {
                 transcript.through = event.seq;
                 if let EventBody::Answer(Content { text, .. }) = body {
                     transcript.answer = Some(text.clone());
                     transcript.label.join(&event.label());
                 }
             }
-            (_, None) => {}
+            _ => {}
         }
     }
     transcripts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lango_domain::event::SessionId;
+    use lango_testkit::conformance::{answer, new_event, user_request};
+
+    #[test]
+    fn answer_without_a_request_belongs_to_no_other_turn() {
+        let turns = [
+            ("t1", user_request("hi")),
+            ("t1", answer("hello")),
+            ("t1", EventBody::TurnDone),
+            ("delivery-1", answer("the disk is full")),
+            ("delivery-1", EventBody::TurnDone),
+        ];
+        let events: Vec<Arc<Event>> = (1..)
+            .zip(turns)
+            .map(|(seq, (turn, body))| {
+                Arc::new(new_event(turn, body).into_event(SessionId::new("s"), seq))
+            })
+            .collect();
+        let transcripts = turn_transcripts(&events);
+        assert_eq!(transcripts.len(), 1);
+        assert_eq!(transcripts[0].answer.as_deref(), Some("hello"));
+        assert_eq!(transcripts[0].through, 3);
+    }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use super::email;
 use super::lango::Lango;
 use super::peers::Peers;
 use super::process::{PeerServer, run_json_lines};
@@ -29,6 +30,8 @@ pub fn all() -> Vec<InteropCase> {
             openai(peers, ClientLanguage::Node)
         }),
         case("llm", llm),
+        case("aiosmtpd", email::plain),
+        case("aiosmtpd, encrypted", email::encrypted),
         case("three Langos in a row", three_chained),
         case("three Langos, cancelled", cancel_through_chain),
     ];

@@ -18,6 +18,8 @@ const PYTHON_PACKAGES: [(&str, &[&str]); 2] = [
             "httpx",
             "openai==3.49.0",
             "llm==0.36",
+            "aiosmtpd==1.4.6",
+            "trustme==1.2.1",
         ],
     ),
     (
@@ -152,6 +154,6 @@ fn run_quietly(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-fn target_folder() -> PathBuf {
+pub(super) fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }

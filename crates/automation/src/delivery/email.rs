@@ -137,14 +137,10 @@ impl MailChannel {
     /// Sorts an error of the transport. Leaves out what the server said if it holds the password, in
     /// plain or in an encoded form.
     fn explain(&self, error: &smtp::Error) -> SendError {
-        let source = std::error::Error::source(error).map(ToString::to_string);
-        let mut text = match (error.status(), source) {
-            (Some(code), source) => format!(
-                "the mail server refused it with {code}: {}",
-                source.unwrap_or_default()
-            ),
-            (None, Some(source)) => format!("{error}: {source}"),
-            (None, None) => error.to_string(),
+        let reason = innermost_cause(error);
+        let mut text = match error.status() {
+            Some(code) => format!("the mail server refused it with {code}: {reason}"),
+            None => format!("the mail server could not be used: {reason}"),
         };
         if let Some(password) = self.password() {
             text = without_password(text, &self.settings.user, password);
@@ -157,6 +153,15 @@ impl MailChannel {
             SendError::Temporary(text)
         }
     }
+}
+
+/// Returns the text of the innermost cause: the outer ones repeat it.
+fn innermost_cause(error: &smtp::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
 }
 
 /// Removes a text that quotes the password, the whole of it: an encoded form may be quoted in parts.
@@ -175,7 +180,8 @@ fn without_password(text: String, user: &str, password: &Secret) -> String {
     }
 }
 
-pub(super) struct EmailSender<'a> {
+/// Sends e-mails to one address.
+pub struct EmailSender<'a> {
     pub channel: &'a MailChannel,
     pub to: &'a Address,
 }

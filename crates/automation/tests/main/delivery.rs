@@ -4,6 +4,7 @@ mod command;
 mod desktop;
 mod email;
 mod file;
+mod outbox;
 mod session;
 mod smtp_server;
 mod webhook;

@@ -1,3 +1,4 @@
 //! Tests of automation.
 
+#[cfg(test)]
 mod delivery;

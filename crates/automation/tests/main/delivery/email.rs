@@ -60,13 +60,10 @@ async fn sends_an_email_with_a_stable_id() {
     };
     let first = id(&headers);
     assert!(first.ends_with("@example.com>"), "{first}");
-    let body = STANDARD.decode(body.replace('
-', "")).unwrap();
+    let body = STANDARD.decode(body.replace('\n', "")).unwrap();
     assert_eq!(
         String::from_utf8(body).unwrap(),
-        "Grüße
-.
-end",
+        "Grüße\r\n.\r\nend",
         "the text is encoded as a whole"
     );
     send(&harness.channels(), &message).await.unwrap();

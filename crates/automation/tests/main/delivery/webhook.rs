@@ -2,7 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use lango_automation::delivery::{SendError, sign_webhook};
@@ -11,6 +12,8 @@ use lango_net::AddressPolicy;
 use serde_json::Value;
 
 use super::{DeliveryHarness, SECRET, delivery, send};
+
+pub use std::sync::mpsc::Receiver;
 
 /// Serves connections one after the other with `reply`, and returns the port and the requests.
 fn serve(reply: impl Fn(&mut TcpStream) + Send + 'static) -> (u16, Receiver<String>) {
@@ -45,7 +48,7 @@ fn read_request(stream: &mut TcpStream) -> String {
     }
 }
 
-fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+pub fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().find_map(|line| {
         let (own, value) = line.split_once(": ")?;
         own.eq_ignore_ascii_case(name).then_some(value)
@@ -57,6 +60,16 @@ fn reply_with(status: &'static str) -> impl Fn(&mut TcpStream) {
         let text = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         let _ = stream.write_all(text.as_bytes());
     }
+}
+
+/// Serves one status after the other.
+pub fn serve_statuses(statuses: Vec<u16>) -> (u16, Receiver<String>) {
+    let statuses = Mutex::new(statuses.into_iter());
+    serve(move |stream| {
+        let status = statuses.lock().unwrap().next().unwrap();
+        let text = format!("HTTP/1.1 {status} x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        let _ = stream.write_all(text.as_bytes());
+    })
 }
 
 #[tokio::test]
