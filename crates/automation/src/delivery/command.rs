@@ -29,8 +29,9 @@ pub struct CommandChannel {
 }
 
 impl CommandChannel {
-    /// Creates a channel from the parts of the ordinary shell. The network is always off. Outputs are
-    /// not stored: the state of the delivery has the error.
+    /// Creates a channel from the parts of the ordinary shell. The network is always off, whatever the
+    /// settings; the sandbox is as `tools.exec.sandbox` says. Outputs are not stored: the delivery has
+    /// the error.
     pub fn new(mut parts: ShellParts) -> Self {
         parts.settings.network = false;
         parts.journal = UndoStorage::in_folder(None).journal;

@@ -126,6 +126,7 @@ async fn deliveries_are_retried(store: &dyn AutomationStore) {
     assert_eq!(last.last_error.as_deref(), Some("connection refused"));
     let failed = DeliveryEnd::Failed {
         error: "given up".to_owned(),
+        inbox: None,
     };
     assert!(ok(store.finish_attempt(lease, id, failed).await));
     assert_eq!(claim(store, lease, 9_999, "retried").await, []);
@@ -163,6 +164,17 @@ async fn an_inbox_entry_comes_with_its_delivery(store: &dyn AutomationStore) {
     let entries = ok(store.inbox(&owner, InboxSelection::All, 9).await);
     assert_eq!(entries.len(), 1);
     assert_eq!(entries[0].title, "once");
+    let id = ok(store.enqueue(lease, vec![delivery("filled", None)]).await)[0];
+    for expected in [true, false] {
+        let end = DeliveryEnd::Failed {
+            error: "given up".to_owned(),
+            inbox: Some(entry("filled", "not delivered")),
+        };
+        assert_eq!(ok(store.finish_attempt(lease, id, end).await), expected);
+    }
+    let entries = ok(store.inbox(&owner, InboxSelection::All, 9).await);
+    assert_eq!(entries.len(), 2);
+    assert_eq!(entries[0].title, "not delivered");
     assert_eq!(entries[0].session, Some(SessionId::new("s")));
     assert!(entries[0].label.is_untrusted() && !entries[0].is_read);
 }
