@@ -1,4 +1,4 @@
-//! Values with source lines, so that errors can point into a file.
+//! Values with source positions, so that errors can point into a file.
 
 mod yaml;
 
@@ -11,10 +11,11 @@ use lango_text::{sanitize, suggest};
 
 pub use yaml::parse as parse_yaml;
 
-/// A value and the line, starting at 1, on which it begins.
+/// A value and the line and column, starting at 1, at which it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpannedValue {
     pub line: usize,
+    pub column: usize,
     pub kind: SpannedKind,
 }
 
@@ -29,6 +30,7 @@ pub enum SpannedKind {
 pub struct SpannedEntry {
     pub key: String,
     pub line: usize,
+    pub column: usize,
     pub value: SpannedValue,
 }
 
@@ -37,14 +39,22 @@ pub struct SpannedEntry {
 #[error("line {line}: {message}")]
 pub struct SpannedError {
     pub line: usize,
+    /// 1 if only the line is known.
+    pub column: usize,
     pub message: String,
 }
 
 impl SpannedError {
-    /// Strips control characters, because the message may quote the file and is shown in a terminal.
+    /// Returns an error about a whole line.
     pub fn new(line: usize, message: impl AsRef<str>) -> Self {
+        Self::at(line, 1, message)
+    }
+
+    /// Strips control characters, because the message may quote the file and is shown in a terminal.
+    pub fn at(line: usize, column: usize, message: impl AsRef<str>) -> Self {
         Self {
             line,
+            column,
             message: sanitize::strip_control_chars(message.as_ref()),
         }
     }
@@ -127,6 +137,7 @@ pub struct KeyError {
     /// The dotted path from the root.
     pub path: String,
     pub line: usize,
+    pub column: usize,
     pub kind: KeyErrorKind,
 }
 
@@ -194,6 +205,7 @@ fn collect_errors(cursor: SchemaCursor<'_>, value: &SpannedValue, errors: &mut V
                 errors.push(KeyError {
                     path: cursor.path.to_owned(),
                     line: value.line,
+                    column: value.column,
                     kind: KeyErrorKind::NotATable,
                 });
             }
@@ -218,6 +230,7 @@ fn collect_errors(cursor: SchemaCursor<'_>, value: &SpannedValue, errors: &mut V
                 errors.push(KeyError {
                     path,
                     line: entry.line,
+                    column: entry.column,
                     kind: KeyErrorKind::Unknown { suggestion },
                 });
             }

@@ -78,27 +78,42 @@ fn parse(path: &Path, text: &str) -> Result<SpannedValue, ConfigError> {
 
 fn parse_toml(text: &str) -> Result<SpannedValue, SpannedError> {
     let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
-    let line_at = |offset: usize| ends.partition_point(|end| *end < offset) + 1;
+    let position_at = |offset: usize| {
+        let line = ends.partition_point(|end| *end < offset);
+        let start = line.checked_sub(1).map_or(0, |before| ends[before] + 1);
+        let column = text
+            .get(start..offset)
+            .map_or(0, |part| part.chars().count());
+        (line + 1, column + 1)
+    };
     let table = DeTable::parse(text).map_err(|error| {
-        let line = error.span().map_or(1, |span| line_at(span.start));
-        SpannedError::new(line, error.message())
+        let (line, column) = error.span().map_or((1, 1), |span| position_at(span.start));
+        SpannedError::at(line, column, error.message())
     })?;
     Ok(SpannedValue {
         line: 1,
-        kind: SpannedKind::Map(toml_entries(table.get_ref(), &line_at)),
+        column: 1,
+        kind: SpannedKind::Map(toml_entries(table.get_ref(), &position_at)),
     })
 }
 
-fn toml_entries(table: &DeTable<'_>, line_at: &dyn Fn(usize) -> usize) -> Vec<SpannedEntry> {
-    let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| SpannedEntry {
-        key: AsRef::<str>::as_ref(key.get_ref()).to_owned(),
-        line: line_at(key.span().start),
-        value: toml_node(value, line_at),
+/// Returns the line and the column of a byte offset.
+type PositionAt<'a> = &'a dyn Fn(usize) -> (usize, usize);
+
+fn toml_entries(table: &DeTable<'_>, position_at: PositionAt<'_>) -> Vec<SpannedEntry> {
+    let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
+        let (line, column) = position_at(key.span().start);
+        SpannedEntry {
+            key: AsRef::<str>::as_ref(key.get_ref()).to_owned(),
+            line,
+            column,
+            value: toml_node(value, position_at),
+        }
     };
     table.iter().map(entry).collect()
 }
 
-fn toml_node(value: &Spanned<DeValue<'_>>, line_at: &dyn Fn(usize) -> usize) -> SpannedValue {
+fn toml_node(value: &Spanned<DeValue<'_>>, position_at: PositionAt<'_>) -> SpannedValue {
     let kind = match value.get_ref() {
         DeValue::String(text) => SpannedKind::Scalar(Value::from(text.as_ref())),
         DeValue::Integer(number) => {
@@ -117,12 +132,10 @@ fn toml_node(value: &Spanned<DeValue<'_>>, line_at: &dyn Fn(usize) -> usize) -> 
         DeValue::Boolean(value) => SpannedKind::Scalar(Value::Bool(*value)),
         DeValue::Datetime(datetime) => SpannedKind::Scalar(Value::from(datetime.to_string())),
         DeValue::Array(items) => {
-            SpannedKind::List(items.iter().map(|item| toml_node(item, line_at)).collect())
+            SpannedKind::List(items.iter().map(|item| toml_node(item, position_at)).collect())
         }
-        DeValue::Table(table) => SpannedKind::Map(toml_entries(table, line_at)),
+        DeValue::Table(table) => SpannedKind::Map(toml_entries(table, position_at)),
     };
-    SpannedValue {
-        line: line_at(value.span().start),
-        kind,
-    }
+    let (line, column) = position_at(value.span().start);
+    SpannedValue { line, column, kind }
 }

@@ -255,6 +255,7 @@ fn split_settings(
     }
     let node = |entries| SpannedValue {
         line: node.line,
+        column: node.column,
         kind: SpannedKind::Map(entries),
     };
     (node(allowed), node(guarded))

@@ -186,9 +186,11 @@ fn has_type(schema: &Value, kind: &str) -> bool {
 fn nest(key: &[String], value: SpannedValue) -> SpannedValue {
     key.iter().rev().fold(value, |value, part| SpannedValue {
         line: 1,
+        column: 1,
         kind: SpannedKind::Map(vec![SpannedEntry {
             key: part.clone(),
             line: 1,
+            column: 1,
             value,
         }]),
     })
@@ -202,11 +204,16 @@ fn to_node(value: &Value) -> SpannedValue {
                 .map(|(key, value)| SpannedEntry {
                     key: key.clone(),
                     line: 1,
+                    column: 1,
                     value: to_node(value),
                 })
                 .collect(),
         ),
         scalar => SpannedKind::Scalar(scalar.clone()),
     };
-    SpannedValue { line: 1, kind }
+    SpannedValue {
+        line: 1,
+        column: 1,
+        kind,
+    }
 }

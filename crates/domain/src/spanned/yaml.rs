@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use granit_parser::{Event, Parser, ScalarStyle, Span};
+use granit_parser::{Event, Marker, Parser, ScalarStyle, Span};
 use serde_json::Value;
 
 use super::{SpannedEntry, SpannedError, SpannedKind, SpannedValue};
@@ -22,6 +22,7 @@ pub fn parse(text: &str) -> Result<SpannedValue, SpannedError> {
             (Event::StreamEnd | Event::DocumentEnd, _) => {
                 return Ok(SpannedValue {
                     line: 1,
+                    column: 1,
                     kind: SpannedKind::Map(Vec::new()),
                 });
             }
@@ -45,7 +46,10 @@ where
     fn next(&mut self) -> Result<(Event<'i>, Span), SpannedError> {
         match self.events.next() {
             Some(Ok(event)) => Ok(event),
-            Some(Err(error)) => Err(SpannedError::new(error.marker().line(), error.info())),
+            Some(Err(error)) => {
+                let (line, column) = position(error.marker());
+                Err(SpannedError::at(line, column, error.info()))
+            }
             None => Err(SpannedError::new(1, "unexpected end of the text")),
         }
     }
@@ -56,10 +60,9 @@ where
                 (Event::StreamEnd, _) => return Ok(()),
                 (Event::DocumentEnd, _) => {}
                 (_, span) => {
-                    return Err(SpannedError::new(
-                        line(&span),
-                        "only one document is allowed",
-                    ));
+                    let (line, column) = position(&span.start);
+                    let message = "only one document is allowed";
+                    return Err(SpannedError::at(line, column, message));
                 }
             }
         }
@@ -71,22 +74,20 @@ where
         span: Span,
         depth: usize,
     ) -> Result<SpannedValue, SpannedError> {
-        let line = line(&span);
+        let (line, column) = position(&span.start);
         if depth > MAX_DEPTH {
-            return Err(SpannedError::new(line, "nested too deeply"));
+            return Err(SpannedError::at(line, column, "nested too deeply"));
         }
         let kind = match event {
             Event::Scalar(text, style, 0, None) => SpannedKind::Scalar(scalar(&text, style)),
             Event::SequenceStart(_, 0, None) => SpannedKind::List(self.list(depth)?),
             Event::MappingStart(_, 0, None) => SpannedKind::Map(self.map(depth)?),
             _ => {
-                return Err(SpannedError::new(
-                    line,
-                    "anchors, aliases and tags are not supported",
-                ));
+                let message = "anchors, aliases and tags are not supported";
+                return Err(SpannedError::at(line, column, message));
             }
         };
-        Ok(SpannedValue { line, kind })
+        Ok(SpannedValue { line, column, kind })
     }
 
     fn list(&mut self, depth: usize) -> Result<Vec<SpannedValue>, SpannedError> {
@@ -103,26 +104,32 @@ where
         let mut entries: Vec<SpannedEntry> = Vec::new();
         let mut seen = HashSet::new();
         loop {
-            let (key, line) = match self.next()? {
-                (Event::MappingEnd, _) => return Ok(entries),
-                (Event::Scalar(text, ..), span) => (text.into_owned(), line(&span)),
-                (_, span) => {
-                    return Err(SpannedError::new(line(&span), "keys must be plain text"));
-                }
+            let (event, span) = self.next()?;
+            let (line, column) = position(&span.start);
+            let key = match event {
+                Event::MappingEnd => return Ok(entries),
+                Event::Scalar(text, ..) => text.into_owned(),
+                _ => return Err(SpannedError::at(line, column, "keys must be plain text")),
             };
             if !seen.insert(key.clone()) {
                 let message = format!("duplicate key `{key}`");
-                return Err(SpannedError::new(line, message));
+                return Err(SpannedError::at(line, column, message));
             }
             let (event, span) = self.next()?;
             let value = self.node(event, span, depth + 1)?;
-            entries.push(SpannedEntry { key, line, value });
+            entries.push(SpannedEntry {
+                key,
+                line,
+                column,
+                value,
+            });
         }
     }
 }
 
-fn line(span: &Span) -> usize {
-    span.start.line()
+/// Returns line and column, both starting at 1.
+fn position(marker: &Marker) -> (usize, usize) {
+    (marker.line(), marker.col() + 1)
 }
 
 /// Parses a scalar. Quoted text is always a string; numbers are decimal.
@@ -165,6 +172,25 @@ mod tests {
         assert_eq!(node.line_of(&["b", "1"]), 4);
         assert_eq!(node.line_of(&["c", "e"]), 5);
         assert_eq!(node.line_of(&["nowhere"]), 1);
+    }
+
+    #[test]
+    fn values_and_keys_know_their_columns() {
+        let node = parse("a: {bé: [1, 'x']}\n").unwrap();
+        let SpannedKind::Map(entries) = &node.kind else {
+            panic!("a map")
+        };
+        assert_eq!((entries[0].column, entries[0].value.column), (1, 4));
+        let SpannedKind::Map(inner) = &entries[0].value.kind else {
+            panic!("a map")
+        };
+        assert_eq!((inner[0].column, inner[0].value.column), (5, 9));
+        let SpannedKind::List(items) = &inner[0].value.kind else {
+            panic!("a list")
+        };
+        assert_eq!((items[0].column, items[1].column), (10, 13));
+        let error = parse("a: 1\nb: &x 2\n").unwrap_err();
+        assert_eq!((error.line, error.column), (2, 7));
     }
 
     #[test]
