@@ -4,5 +4,6 @@
 pub mod delivery;
 mod execution;
 mod timeout;
+pub mod workflow;
 
 pub use execution::{RunContext, RunExecutor, RunOutcome};

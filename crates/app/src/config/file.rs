@@ -131,9 +131,12 @@ fn toml_node(value: &Spanned<DeValue<'_>>, position_at: PositionAt<'_>) -> Spann
         }
         DeValue::Boolean(value) => SpannedKind::Scalar(Value::Bool(*value)),
         DeValue::Datetime(datetime) => SpannedKind::Scalar(Value::from(datetime.to_string())),
-        DeValue::Array(items) => {
-            SpannedKind::List(items.iter().map(|item| toml_node(item, position_at)).collect())
-        }
+        DeValue::Array(items) => SpannedKind::List(
+            items
+                .iter()
+                .map(|item| toml_node(item, position_at))
+                .collect(),
+        ),
         DeValue::Table(table) => SpannedKind::Map(toml_entries(table, position_at)),
     };
     let (line, column) = position_at(value.span().start);

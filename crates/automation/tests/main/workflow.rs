@@ -1,0 +1,2 @@
+mod expressions;
+mod files;
