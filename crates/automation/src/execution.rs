@@ -130,13 +130,13 @@ impl RunContext {
         Ok(())
     }
 
-    /// Records a step of a workflow, with the deliveries that go with it.
-    pub async fn record_step(
+    /// Records steps of a workflow in one write, with the deliveries that go with them.
+    pub async fn record_steps(
         &self,
-        step: RunStep,
+        steps: Vec<RunStep>,
         deliveries: Vec<NewDelivery>,
     ) -> Result<(), StoreError> {
-        self.store.record_step(self.lease, step, deliveries).await
+        self.store.record_steps(self.lease, steps, deliveries).await
     }
 }
 

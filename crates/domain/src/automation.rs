@@ -9,6 +9,7 @@ mod ids;
 mod job;
 mod lease;
 mod run;
+mod saved_workflow;
 mod store;
 
 pub use delivery::{
@@ -25,4 +26,5 @@ pub use run::{
     NewOccurrence, NewRun, OccurrenceDecision, Recovery, Run, RunClaim, RunEnd, RunKind,
     RunProgress, RunQuery, RunState, RunStep, StepDecision, StepState,
 };
+pub use saved_workflow::{NewSavedWorkflow, SavedWorkflow, WorkflowStore};
 pub use store::{Agenda, AutomationStore, DeliveryStore, JobStore, LeaseStore, RunStore};

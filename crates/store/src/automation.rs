@@ -6,6 +6,7 @@ mod jobs;
 mod lease;
 mod rows;
 mod runs;
+mod saved_workflows;
 mod steps;
 mod upkeep;
 
@@ -73,6 +74,14 @@ pub(crate) const TABLES: &str = "
         UNIQUE (run, step)
     ) STRICT;
     CREATE INDEX run_steps_by_session ON run_steps (session) WHERE session IS NOT NULL;
+    CREATE TABLE workflows (
+        principal TEXT NOT NULL,
+        name TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        definition TEXT NOT NULL,
+        saved TEXT NOT NULL,
+        PRIMARY KEY (principal, name, version)
+    ) STRICT, WITHOUT ROWID;
     CREATE TABLE deliveries (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         run INTEGER REFERENCES runs (id) ON DELETE CASCADE,

@@ -10,6 +10,7 @@ pub mod secret_scan;
 pub mod short_text_index;
 mod stemmer;
 pub mod suggest;
+pub mod svg;
 pub mod token_estimate;
 mod words;
 

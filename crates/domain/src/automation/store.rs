@@ -7,15 +7,21 @@ use super::{
     ClaimDeliveries, Delivery, DeliveryEnd, DeliveryId, DeliveryQuery, InboxEntry, InboxSelection,
     Job, JobEdit, JobId, LeaseClaim, LeaseNumber, LeaseOutcome, NewDelivery, NewInboxEntry, NewJob,
     NewRun, OccurrenceDecision, Recovery, Run, RunClaim, RunEnd, RunId, RunProgress, RunQuery,
-    RunStep, SchedulerLease, StepDecision, StepState,
+    RunStep, SchedulerLease, StepDecision, StepState, WorkflowStore,
 };
 use crate::event::Principal;
 use crate::session::StoreFuture;
 
 /// Everything that automation stores.
-pub trait AutomationStore: JobStore + RunStore + DeliveryStore + LeaseStore {}
+pub trait AutomationStore:
+    JobStore + RunStore + WorkflowStore + DeliveryStore + LeaseStore
+{
+}
 
-impl<Store: JobStore + RunStore + DeliveryStore + LeaseStore> AutomationStore for Store {}
+impl<Store> AutomationStore for Store where
+    Store: JobStore + RunStore + WorkflowStore + DeliveryStore + LeaseStore
+{
+}
 
 /// Stores jobs.
 pub trait JobStore: Send + Sync {
@@ -96,11 +102,12 @@ pub trait RunStore: Send + Sync {
     /// Ends a run and enqueues its deliveries. Returns false, with nothing stored, if it was over.
     fn end_run(&self, lease: LeaseNumber, end: RunEnd) -> StoreFuture<'_, bool>;
 
-    /// Adds or replaces a step of a run, except its `decision`, and enqueues deliveries with it.
-    fn record_step(
+    /// Adds or replaces steps of runs, except their `decision`, and enqueues deliveries with them. All or
+    /// nothing is stored.
+    fn record_steps(
         &self,
         lease: LeaseNumber,
-        step: RunStep,
+        steps: Vec<RunStep>,
         deliveries: Vec<NewDelivery>,
     ) -> StoreFuture<'_, ()>;
 
@@ -117,8 +124,9 @@ pub trait RunStore: Send + Sync {
         decision: StepDecision,
     ) -> StoreFuture<'a, bool>;
 
-    /// Queues a run that is over again. The named steps get these states and lose their results; all others
-    /// keep theirs. Returns false if the run is not over.
+    /// Queues a run that is over again. The named steps get these states and lose their results and attempts;
+    /// all others keep theirs. A step that becomes skipped counts as skipped by the user. Returns false if
+    /// the run is not over.
     fn requeue_run<'a>(
         &'a self,
         principal: &'a Principal,

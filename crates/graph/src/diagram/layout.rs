@@ -3,6 +3,8 @@
 
 use std::f64::consts::TAU;
 
+use lango_text::svg::text_width;
+
 use super::{Diagram, DiagramNode};
 
 const RING_RADIUS: f64 = 150.0;
@@ -63,19 +65,6 @@ fn node_size(node: &DiagramNode) -> PlacedNode {
         height: height * scale,
         ..PlacedNode::default()
     }
-}
-
-/// Estimates the width of a text in a typical font.
-pub fn text_width(text: &str, size: f64) -> f64 {
-    let width = |c: char| match c {
-        'i' | 'j' | 'l' | 't' | 'f' | 'r' | 'I' | '.' | ',' | ':' | '\'' | ' ' => 0.34,
-        'm' | 'w' | 'M' | 'W' => 0.86,
-        'A'..='Z' => 0.68,
-        '\u{300}'..='\u{36f}' => 0.0,
-        '\u{1100}'.. => 1.0,
-        _ => 0.57,
-    };
-    text.chars().map(width).sum::<f64>() * size
 }
 
 /// Places each node on the ring of its depth, near its parent, in a sector sized by its descendants.

@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use lango_text::svg::{escape_xml, text_width};
+
 use super::layout::{self, PlacedNode};
 use super::{Diagram, DiagramEdge};
 
@@ -108,7 +110,7 @@ impl SvgFrame {
         let legend = diagram.predicates.len().min(MAX_IN_LEGEND) as f64 * LEGEND_LINE_HEIGHT + 60.0;
         let names = diagram.predicates.iter().take(MAX_IN_LEGEND);
         let widest = names
-            .map(|name| layout::text_width(&short_predicate(name), 12.0))
+            .map(|name| text_width(&short_predicate(name), 12.0))
             .fold(90.0, f64::max);
         let height = (bottom - top).max(legend) + 2.0 * MARGIN;
         let middle = f64::midpoint(top, bottom);
@@ -253,7 +255,7 @@ fn draw_nodes(text: &mut String, diagram: &Diagram, placed: &[PlacedNode]) {
 fn draw_legend(text: &mut String, diagram: &Diagram, frame: &SvgFrame) {
     let widest = diagram.predicates.iter().take(MAX_IN_LEGEND);
     let widest = widest
-        .map(|name| layout::text_width(&short_predicate(name), 12.0))
+        .map(|name| text_width(&short_predicate(name), 12.0))
         .fold(90.0, f64::max);
     let x = frame.x + frame.width - MARGIN - widest - 36.0;
     let mut y = frame.y + MARGIN + 6.0;
@@ -302,20 +304,4 @@ fn short_predicate(predicate: &str) -> String {
     } else {
         end.to_owned()
     }
-}
-
-fn escape_xml(text: &str) -> String {
-    let allowed = |c: &char| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}');
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars().filter(allowed) {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            c => safe.push(c),
-        }
-    }
-    safe
 }

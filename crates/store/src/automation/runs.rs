@@ -146,16 +146,18 @@ impl RunStore for SqliteStore {
         .boxed()
     }
 
-    fn record_step(
+    fn record_steps(
         &self,
         number: LeaseNumber,
-        step: RunStep,
+        new_steps: Vec<RunStep>,
         new_deliveries: Vec<NewDelivery>,
     ) -> StoreFuture<'_, ()> {
         async move {
             self.batch(move |connection| {
                 lease::check(connection, number)?;
-                steps::upsert(connection, &step)?;
+                for step in &new_steps {
+                    steps::upsert(connection, step)?;
+                }
                 deliveries::insert(connection, &new_deliveries)?;
                 Ok(())
             })

@@ -72,9 +72,12 @@ pub(super) fn requeue(
         WHERE id = ?1";
     let id = run.get() as i64;
     connection.execute(sql, [id])?;
-    let sql = "INSERT INTO run_steps (run, step, state, attempt, is_repeated) VALUES (?1, ?2, ?3, 0, 0)
+    let sql = "INSERT INTO run_steps (run, step, state, attempt, is_repeated, decision)
+        VALUES (?1, ?2, ?3, 0, 0, CASE ?3 WHEN 'skipped' THEN 'skip' END)
         ON CONFLICT (run, step) DO UPDATE SET state = ?3, reason = NULL, started = NULL, ended = NULL,
-            session = NULL, result = NULL, error = NULL, label = NULL, decision = NULL";
+            session = NULL, result = NULL, error = NULL, label = NULL,
+            is_repeated = attempt > 0 OR is_repeated, attempt = 0,
+            decision = CASE ?3 WHEN 'skipped' THEN 'skip' END";
     for (step, state) in changed {
         connection.execute(sql, params![id, step, state.as_str()])?;
     }

@@ -6,7 +6,7 @@ use lango_engine::InMemorySessionStore;
 use lango_store::{SqliteStore, StoreLocation};
 use lango_testkit::conformance::{
     access_tokens, automation, blobs, catalog, documents, forget, graph, inquiries, knowledge,
-    maintenance, memory, sessions, tasks,
+    maintenance, memory, saved_workflows, sessions, tasks,
 };
 
 use crate::setup::open;
@@ -54,6 +54,8 @@ conforms! {
     memory_conforms: |stores| memory::check(&stores);
     /// B74
     inquiries_conform: |stores| inquiries::check(&stores);
+    /// B74
+    saved_workflows_conform: |stores| saved_workflows::check(&stores);
     /// B74
     forgetting_conforms: |stores| forget::check(&stores);
 }

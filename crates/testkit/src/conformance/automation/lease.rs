@@ -147,7 +147,7 @@ async fn all_writes(
         store.claim_runs(old, claim(9, 9)).await.map(drop),
         store.recover_runs(old, recovery).await.map(drop),
         store.record_progress(old, progress).await.map(drop),
-        store.record_step(old, step, vec![]).await,
+        store.record_steps(old, vec![step], vec![]).await,
         store.end_run(old, end).await.map(drop),
         store.enqueue(old, sent).await.map(drop),
         store

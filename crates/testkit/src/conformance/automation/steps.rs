@@ -52,11 +52,11 @@ async fn steps_keep_their_results(store: &dyn AutomationStore) {
     };
     let last = step(run, "a", StepState::Pending);
     ok(store
-        .record_step(lease, step(run, "z", StepState::Running), vec![])
+        .record_steps(lease, vec![step(run, "z", StepState::Running)], vec![])
         .await);
-    ok(store.record_step(lease, last.clone(), vec![]).await);
+    ok(store.record_steps(lease, vec![last.clone()], vec![]).await);
     let sent = vec![delivery("steps", Some(run))];
-    ok(store.record_step(lease, done.clone(), sent).await);
+    ok(store.record_steps(lease, vec![done.clone()], sent).await);
     let owner = principal("steps");
     assert_eq!(ok(store.steps(&owner, run).await), [done, last]);
     assert_eq!(ok(store.deliveries(query("steps")).await).len(), 1);
@@ -77,7 +77,9 @@ async fn an_answer_continues_the_run(store: &dyn AutomationStore) {
     let (lease, run) = start(store, "answers").await;
     let owner = principal("answers");
     let waiting = step(run, "publish", StepState::Waiting);
-    ok(store.record_step(lease, waiting.clone(), vec![]).await);
+    ok(store
+        .record_steps(lease, vec![waiting.clone()], vec![])
+        .await);
     wait(store, lease, run).await;
     assert_eq!(claim_own(store, lease, 2, "answers").await, []);
     let answer = async |step| {
@@ -87,7 +89,9 @@ async fn an_answer_continues_the_run(store: &dyn AutomationStore) {
     assert!(!answer("another").await);
     assert!(answer("publish").await);
     assert_eq!(claim_own(store, lease, 2, "answers").await.len(), 1);
-    ok(store.record_step(lease, waiting.clone(), vec![]).await);
+    ok(store
+        .record_steps(lease, vec![waiting.clone()], vec![])
+        .await);
     let decision = async || ok(store.steps(&owner, run).await).remove(0).decision;
     assert_eq!(
         decision().await,
@@ -95,10 +99,14 @@ async fn an_answer_continues_the_run(store: &dyn AutomationStore) {
         "the executor does not overwrite it"
     );
     ok(store
-        .record_step(lease, step(run, "publish", StepState::Running), vec![])
+        .record_steps(
+            lease,
+            vec![step(run, "publish", StepState::Running)],
+            vec![],
+        )
         .await);
     assert!(!answer("publish").await, "it no longer waits");
-    ok(store.record_step(lease, waiting, vec![]).await);
+    ok(store.record_steps(lease, vec![waiting], vec![]).await);
     assert_eq!(decision().await, None, "it waits for another answer");
     ok(store.end_run(lease, end(run, RunState::Failed, 3)).await);
     assert!(!answer("publish").await, "the run is over");
@@ -108,7 +116,7 @@ async fn an_answer_continues_the_run(store: &dyn AutomationStore) {
 async fn an_early_answer_is_not_lost(store: &dyn AutomationStore) {
     let (lease, run) = start(store, "early").await;
     ok(store
-        .record_step(lease, step(run, "pay", StepState::Unknown), vec![])
+        .record_steps(lease, vec![step(run, "pay", StepState::Unknown)], vec![])
         .await);
     let owner = principal("early");
     ok(store
@@ -125,13 +133,13 @@ async fn a_run_is_retried_from_a_step(store: &dyn AutomationStore) {
         result: Some("kept".to_owned()),
         ..step(run, "first", StepState::Done)
     };
-    ok(store.record_step(lease, done.clone(), vec![]).await);
+    ok(store.record_steps(lease, vec![done.clone()], vec![]).await);
     let failed = RunStep {
         error: Some("no".to_owned()),
         attempt: 3,
         ..step(run, "second", StepState::Failed)
     };
-    ok(store.record_step(lease, failed, vec![]).await);
+    ok(store.record_steps(lease, vec![failed], vec![]).await);
     let changed = vec![
         ("second".to_owned(), StepState::Pending),
         ("third".to_owned(), StepState::Skipped),
@@ -146,6 +154,10 @@ async fn a_run_is_retried_from_a_step(store: &dyn AutomationStore) {
         states[1..],
         [(StepState::Pending, &None), (StepState::Skipped, &None)]
     );
+    // A step that ran before counts its attempts anew and says that it is repeated.
+    assert_eq!((steps[1].attempt, steps[1].is_repeated), (0, true));
+    assert_eq!(steps[2].decision, Some(StepDecision::Skip));
+    assert!(!steps[2].is_repeated);
     let again = claim_own(store, lease, 9, "retry").await.remove(0);
     assert_eq!((again.id, again.ended, again.result), (run, None, None));
 }
@@ -154,7 +166,7 @@ async fn a_run_is_retried_from_a_step(store: &dyn AutomationStore) {
 async fn steps_belong_to_their_principal(store: &dyn AutomationStore) {
     let (lease, run) = start(store, "carol").await;
     ok(store
-        .record_step(lease, step(run, "a", StepState::Waiting), vec![])
+        .record_steps(lease, vec![step(run, "a", StepState::Waiting)], vec![])
         .await);
     let dave = principal("dave");
     assert_eq!(ok(store.steps(&dave, run).await), []);
