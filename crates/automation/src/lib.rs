@@ -3,6 +3,8 @@
 
 pub mod delivery;
 mod execution;
+pub mod natural_time;
+pub mod schedule;
 mod timeout;
 pub mod workflow;
 

@@ -3,3 +3,6 @@
 #[cfg(test)]
 mod delivery;
 mod workflow;
+mod natural_time;
+#[cfg(test)]
+mod schedule;
