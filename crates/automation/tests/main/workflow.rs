@@ -1,2 +1,7 @@
+mod crashes;
+mod dying_store;
 mod expressions;
 mod files;
+mod planning;
+mod runs;
+mod setup;
