@@ -21,6 +21,8 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use lango_domain::automation::{Schedule, ScheduleKind};
 
+pub(crate) use parse::{interval as parse_interval, zone as parse_zone};
+
 /// Occurrences that are compared to find the shortest distance of a schedule.
 const COMPARED_OCCURRENCES: usize = 400;
 /// Occurrences that are shown for a schedule.

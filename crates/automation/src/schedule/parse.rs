@@ -12,7 +12,7 @@ use super::ScheduleError;
 /// The longest cron text. Nobody writes a longer one, and its lists are expanded.
 const MAX_CRON_CHARS: usize = 500;
 
-pub(super) fn zone(name: &str) -> Result<TimeZone, ScheduleError> {
+pub(crate) fn zone(name: &str) -> Result<TimeZone, ScheduleError> {
     let name = name.trim();
     TimeZone::get(name).map_err(|_| {
         let known: Vec<String> = jiff::tz::db()
@@ -52,7 +52,7 @@ pub(super) fn cron(text: &str) -> Result<Cron, ScheduleError> {
         .map_err(|error| invalid(error.to_string()))
 }
 
-pub(super) fn interval(text: &str) -> Result<SignedDuration, ScheduleError> {
+pub(crate) fn interval(text: &str) -> Result<SignedDuration, ScheduleError> {
     let invalid = || ScheduleError::InvalidInterval(text.to_owned());
     let span: Span = text.parse().map_err(|_| invalid())?;
     let relative = SpanRelativeTo::days_are_24_hours();

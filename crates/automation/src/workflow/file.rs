@@ -1,5 +1,7 @@
 //! Reads workflow files, and reports every error in them.
 
+use jiff::Timestamp;
+use lango_domain::automation::{Schedule, ScheduleKind};
 use lango_domain::spanned::{SpannedKind, SpannedValue, parse_yaml};
 use lango_text::suggest;
 use serde_json::Value;
@@ -14,6 +16,7 @@ use super::expression::ValueType;
 use super::fields::FieldMap;
 use super::reference::is_name;
 use super::step_file::{StepDraft, read_step};
+use crate::schedule::{ScheduleError, Timetable, parse_zone};
 
 const KEYS: [&str; 8] = [
     "name",
@@ -225,20 +228,36 @@ fn read_steps<'a>(fields: &FieldMap<'a>, errors: &mut ErrorList<'_>) -> Vec<Step
 }
 
 fn read_schedule(fields: &FieldMap<'_>, errors: &mut ErrorList<'_>) -> Option<String> {
-    fields.text("schedule", errors).map(str::to_owned)
+    let text = fields.text("schedule", errors)?;
+    let schedule = Schedule {
+        kind: ScheduleKind::Cron,
+        text: text.to_owned(),
+        time_zone: "UTC".to_owned(),
+        anchor: Timestamp::UNIX_EPOCH,
+    };
+    let error = match Timetable::read(&schedule) {
+        Err(error) => Some(error),
+        Ok(timetable) if timetable.next_after(Timestamp::UNIX_EPOCH).is_none() => {
+            Some(ScheduleError::Impossible(text.to_owned()))
+        }
+        Ok(_) => None,
+    };
+    if let (Some(error), Some(entry)) = (error, fields.get("schedule")) {
+        let hint = "write five cron fields, such as \"0 7 * * MON-FRI\"";
+        errors.push_with_hint(&entry.value, error.to_string(), hint);
+    }
+    Some(text.to_owned())
 }
 
 fn read_time_zone(fields: &FieldMap<'_>, errors: &mut ErrorList<'_>) -> Option<String> {
     let name = fields.text("timezone", errors)?;
-    if jiff::tz::TimeZone::get(name).is_err()
-        && let Some(entry) = fields.get("timezone")
-    {
-        let known: Vec<String> = jiff::tz::db()
-            .available()
-            .map(|zone| zone.as_str().to_owned())
-            .collect();
-        let near = suggest::did_you_mean(name, known.iter().map(String::as_str));
-        let hint = near.unwrap_or_else(|| "write a name such as `Europe/Berlin`".to_owned());
+    if let (Err(error), Some(entry)) = (parse_zone(name), fields.get("timezone")) {
+        let hint = match &error {
+            ScheduleError::UnknownZone { suggestion, .. } if !suggestion.is_empty() => {
+                suggestion.trim_start_matches("; ").to_owned()
+            }
+            _ => "write a name such as `Europe/Berlin`".to_owned(),
+        };
         errors.push_with_hint(
             &entry.value,
             format!("there is no time zone `{name}`"),

@@ -2,7 +2,9 @@
 
 #[cfg(test)]
 mod delivery;
-mod workflow;
+#[cfg(test)]
 mod natural_time;
 #[cfg(test)]
 mod schedule;
+#[cfg(test)]
+mod workflow;
