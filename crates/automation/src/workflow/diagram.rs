@@ -55,7 +55,9 @@ pub fn render_workflow(workflow: &Workflow, rows: Option<&[RunStep]>) -> String 
     let columns = columns(workflow);
     let placed = place(workflow, &columns);
     let right = placed.iter().map(|step| step.x + step.width);
-    let bottom = placed.iter().map(|step| step.y + BOX_HEIGHT);
+    let edges = edges(workflow, &columns, &placed);
+    let lanes = edges.iter().filter_map(|edge| edge.lane);
+    let bottom = placed.iter().map(|step| step.y + BOX_HEIGHT).chain(lanes);
     let title_width = text_width(&shorten(&workflow.name), 15.0) * 1.1;
     let width = right.fold(MARGIN + title_width, f64::max) + MARGIN;
     let height = bottom.fold(TITLE_HEIGHT, f64::max) + MARGIN;
@@ -68,7 +70,7 @@ pub fn render_workflow(workflow: &Workflow, rows: Option<&[RunStep]>) -> String 
         escape_xml(&workflow.name),
         escape_xml(&shorten(&workflow.name))
     );
-    draw_edges(&mut svg, workflow, &placed);
+    edges.iter().for_each(|edge| draw_edge(&mut svg, *edge));
     for (step, place) in workflow.steps.iter().zip(&placed) {
         let row = rows.and_then(|rows| rows.iter().find(|row| row.step == step.id));
         let state = rows.map(|_| row.map_or(StepState::Pending, |row| row.state));
@@ -150,26 +152,63 @@ fn box_width(step: &WorkflowStep) -> f64 {
     id.max(action) + 24.0
 }
 
-fn draw_edges(svg: &mut String, workflow: &Workflow, placed: &[PlacedStep]) {
+/// An arrow between two boxes.
+#[derive(Clone, Copy)]
+struct DrawnEdge {
+    from: (f64, f64),
+    to: (f64, f64),
+    /// The height at which it passes below the boxes between its ends, if some are in its way.
+    lane: Option<f64>,
+}
+
+fn edges(workflow: &Workflow, columns: &[usize], placed: &[PlacedStep]) -> Vec<DrawnEdge> {
     let positions = positions(workflow);
+    let mut edges: Vec<DrawnEdge> = Vec::new();
     for (at, step) in workflow.steps.iter().enumerate() {
-        for before in step
-            .depends_on
-            .iter()
-            .filter_map(|id| positions.get(id.as_str()))
-        {
-            let (from, to) = (placed[*before], placed[at]);
-            let (x1, y1) = (from.x + from.width, from.y + BOX_HEIGHT / 2.0);
-            let (x2, y2) = (to.x - 2.0, to.y + BOX_HEIGHT / 2.0);
-            let bend = ((x2 - x1) / 2.0).max(20.0);
-            let _ = writeln!(
-                svg,
-                "<path class=\"edge\" d=\"M{x1:.1} {y1:.1} C{:.1} {y1:.1} {:.1} {y2:.1} {x2:.1} {y2:.1}\" marker-end=\"url(#tip)\"/>",
-                x1 + bend,
-                x2 - bend
-            );
+        let dependencies = step.depends_on.iter();
+        for before in dependencies.filter_map(|id| positions.get(id.as_str())) {
+            let (start, end) = (placed[*before], placed[at]);
+            let (top, low) = (start.y.min(end.y), start.y.max(end.y));
+            let between =
+                |other: &usize| columns[*other] > columns[*before] && columns[*other] < columns[at];
+            let between: Vec<PlacedStep> = (0..placed.len())
+                .filter(between)
+                .map(|other| placed[other])
+                .collect();
+            let is_blocked = between.iter().any(|other| other.y >= top && other.y <= low);
+            let used = edges.iter().filter(|edge| edge.lane.is_some()).count();
+            let lowest = between.iter().map(|other| other.y + BOX_HEIGHT);
+            let lane = lowest.fold(0.0, f64::max) + 11.0 + 6.0 * used as f64;
+            edges.push(DrawnEdge {
+                from: (start.x + start.width, start.y + BOX_HEIGHT / 2.0),
+                to: (end.x - 2.0, end.y + BOX_HEIGHT / 2.0),
+                lane: is_blocked.then_some(lane),
+            });
         }
     }
+    edges
+}
+
+fn draw_edge(svg: &mut String, edge: DrawnEdge) {
+    let ((x1, y1), (x2, y2)) = (edge.from, edge.to);
+    let path = match edge.lane {
+        None => {
+            let bend = ((x2 - x1) / 2.0).max(20.0);
+            let (a, b) = (x1 + bend, x2 - bend);
+            format!("M{x1:.1} {y1:.1} C{a:.1} {y1:.1} {b:.1} {y2:.1} {x2:.1} {y2:.1}")
+        }
+        Some(y) => {
+            let (half, gap) = (COLUMN_GAP / 2.0, COLUMN_GAP);
+            let (a, b, c, d) = (x1 + half, x1 + gap, x2 - gap, x2 - half);
+            format!(
+                "M{x1:.1} {y1:.1} C{a:.1} {y1:.1} {a:.1} {y:.1} {b:.1} {y:.1} L{c:.1} {y:.1} C{d:.1} {y:.1} {d:.1} {y2:.1} {x2:.1} {y2:.1}"
+            )
+        }
+    };
+    let _ = writeln!(
+        svg,
+        "<path class=\"edge\" d=\"{path}\" marker-end=\"url(#tip)\"/>"
+    );
 }
 
 fn draw_step(

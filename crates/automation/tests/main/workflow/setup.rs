@@ -120,7 +120,9 @@ impl ScriptedSteps {
         }
         let result = world.results.get(&request.step).cloned();
         let result = result.unwrap_or_else(|| format!("result of {}", request.step));
-        world.turns.insert(request.session, result.clone());
+        if matches!(request.call, StepCall::Agent { .. }) {
+            world.turns.insert(request.session, result.clone());
+        }
         StepOutcome::Done(LabeledText {
             text: result,
             label: Label::untrusted(&request.step),
