@@ -25,6 +25,7 @@ mod recovery;
 mod reply;
 mod request;
 mod runner;
+mod single_call;
 mod tool_execution;
 mod transfer;
 mod turn;

@@ -123,6 +123,15 @@ impl PreparedTeam {
             .is_some_and(|agent| agent.location == AgentLocation::Remote)
     }
 
+    /// Returns the names of all agents and of all tools.
+    pub fn agents_and_tools(&self) -> (Vec<String>, Vec<String>) {
+        let agents = self.inner.tree.agents();
+        let agents = agents.map(|agent| agent.name.to_string()).collect();
+        let mut tools: Vec<String> = self.inner.owners.keys().cloned().collect();
+        tools.sort();
+        (agents, tools)
+    }
+
     pub fn owner(&self, tool: &str) -> Option<&AgentName> {
         self.inner.owners.get(tool)
     }

@@ -15,6 +15,7 @@ use lango_domain::model::Model;
 use lango_domain::remote_agent::RemoteAgent;
 use lango_domain::session::{HistoryWindow, SessionKey, SessionKeyRef, SessionStore, TurnLock};
 use lango_domain::{AgentName, AgentTree};
+use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::task::TaskTracker;
 
@@ -26,6 +27,7 @@ use crate::limits::{TurnLimits, TurnSpend};
 use crate::prepared_team::PreparedTeam;
 use crate::recovery::UnfinishedTurn;
 use crate::request::{NewRequest, TurnRequest};
+use crate::single_call::SingleCallModel;
 use crate::turn::{StartMode, store_timeout};
 use crate::turn_clock::TurnClock;
 use crate::turn_error::panic_message;
@@ -155,6 +157,42 @@ impl Runner {
                 ..RunnerInner::clone(&self.inner)
             }),
         })
+    }
+
+    /// Returns a runner whose turns consist of this call alone, made by the owner of the tool. Returns
+    /// `None` if the team has no such tool.
+    pub fn single_call(&self, tool: &str, arguments: Value) -> Option<Self> {
+        let team = self
+            .inner
+            .team
+            .single_agent(self.inner.team.owner(tool)?.as_str())?;
+        let model = SingleCallModel {
+            tool: tool.to_owned(),
+            arguments,
+        };
+        Some(Self {
+            inner: Arc::new(RunnerInner {
+                team: Arc::new(team),
+                models: Models {
+                    default: Arc::new(model),
+                    per_agent: BTreeMap::new(),
+                },
+                hooks: TurnHooks::default(),
+                ..RunnerInner::clone(&self.inner)
+            }),
+        })
+    }
+
+    /// Returns true if a call has no effect. False for a tool that the team does not have.
+    pub fn is_read_only(&self, tool: &str, arguments: &Value) -> bool {
+        let team = &self.inner.team;
+        let found = team.owner(tool).and_then(|owner| team.tool(owner, tool));
+        found.is_some_and(|tool| tool.is_read_only(arguments))
+    }
+
+    /// Returns the names of all agents and of all tools.
+    pub fn agents_and_tools(&self) -> (Vec<String>, Vec<String>) {
+        self.inner.team.agents_and_tools()
     }
 
     /// Returns the agent that every turn starts with.

@@ -278,6 +278,12 @@ impl Gateway {
         let message = error.to_string();
         match error {
             StartTurnError::ShuttingDown => ApiError::shutting_down(),
+            StartTurnError::UnknownTool(_) => ApiError::new(
+                StatusCode::NOT_FOUND,
+                "tool_not_found",
+                message,
+                "name an agent",
+            ),
             StartTurnError::UnknownAgent(_) => {
                 let team = self.team();
                 let names: Vec<&str> = team

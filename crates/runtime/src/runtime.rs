@@ -7,6 +7,7 @@ use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::SessionKey;
 use lango_domain::{AgentName, StoreError};
 use lango_engine::{Runner, TurnPermission, TurnStream, UnfinishedTurn};
+use serde_json::Value;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -52,6 +53,8 @@ pub enum StartTurnError {
     ShuttingDown,
     #[error("no agent named `{0}` can be called directly")]
     UnknownAgent(AgentName),
+    #[error("the team has no tool named `{0}`")]
+    UnknownTool(String),
     #[error("too many concurrent turns")]
     TooMany(TooManyTurns),
 }
@@ -134,6 +137,9 @@ impl Runtime {
             TurnTarget::Agent(agent) => runner
                 .single_agent(agent.as_str())
                 .ok_or_else(|| StartTurnError::UnknownAgent(agent.clone())),
+            TurnTarget::Call { tool, arguments } => runner
+                .single_call(tool, arguments.clone())
+                .ok_or_else(|| StartTurnError::UnknownTool(tool.clone())),
         }
     }
 
@@ -149,6 +155,16 @@ impl Runtime {
     /// Returns the agent that every turn of the current team starts with.
     pub fn root(&self) -> AgentName {
         self.runner().root().clone()
+    }
+
+    /// Returns true if a call has no effect. False for a tool that the team does not have.
+    pub fn is_read_only(&self, tool: &str, arguments: &Value) -> bool {
+        self.runner().is_read_only(tool, arguments)
+    }
+
+    /// Returns the names of all agents and of all tools of the current team.
+    pub fn agents_and_tools(&self) -> (Vec<String>, Vec<String>) {
+        self.runner().agents_and_tools()
     }
 
     /// Returns the turn that [`TurnSpec::resume`] would resume.

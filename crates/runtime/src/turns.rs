@@ -11,6 +11,7 @@ use lango_domain::AgentName;
 use lango_domain::event::Update;
 use lango_domain::session::SessionKey;
 use lango_engine::{TurnPermission, TurnRequest, TurnStream};
+use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio_util::sync::CancellationToken;
 
@@ -55,6 +56,11 @@ pub enum TurnTarget {
     Team,
     /// A single agent without the rest of the team.
     Agent(AgentName),
+    /// One tool call, without a language model.
+    Call {
+        tool: String,
+        arguments: Value,
+    },
 }
 
 /// The input that starts a turn.

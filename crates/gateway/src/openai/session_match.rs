@@ -242,7 +242,7 @@ fn visible_turns(log: &[Arc<Event>]) -> Vec<VisibleTurn<'_>> {
 fn import_history(gateway: &Gateway, chat: &ChatRequest) -> Vec<NewEvent> {
     let root = match &chat.target {
         TurnTarget::Agent(agent) => agent.clone(),
-        TurnTarget::Team => gateway.runtime().root(),
+        TurnTarget::Team | TurnTarget::Call { .. } => gateway.runtime().root(),
     };
     let (at, mut number) = (gateway.now(), 0);
     let mut events: Vec<NewEvent> = Vec::new();

@@ -7,7 +7,9 @@ use lango_domain::event::ApprovalState::{Approved, Asked};
 use lango_domain::event::{EventBody, Update};
 use lango_domain::{Label, LabeledText};
 use lango_engine::{InMemorySessionStore, TurnPermission, TurnRequest};
-use lango_runtime::{Runtime, RuntimeParts, StartTurnError, TooManyTurns, TurnLimiter, TurnSpec};
+use lango_runtime::{
+    Runtime, RuntimeParts, StartTurnError, TooManyTurns, TurnLimiter, TurnSpec, TurnTarget,
+};
 
 use crate::harness::{
     approvals, approver, end, request, run, runner, runtime, runtime_on, session_key,
@@ -37,6 +39,50 @@ async fn a_request_keeps_its_labels_and_attachments() {
         let event = events.iter().find(|event| is_wanted(&event.body)).unwrap();
         assert_eq!(event.label, label);
     }
+}
+
+/// B122: a call without a language model is approved, limited and logged like any other.
+#[tokio::test]
+async fn a_single_call_needs_no_model() {
+    let runtime = runtime(
+        "mode single\ntools fs_read fs_list\ntool fs_read returns 42\ntool fs_list fails no such folder",
+        &[],
+    );
+    for (tool, ok, answer) in [
+        ("fs_read", true, "42"),
+        ("fs_list", false, "no such folder"),
+    ] {
+        let target = TurnTarget::Call {
+            tool: tool.to_owned(),
+            arguments: serde_json::json!({ "path": "a" }),
+        };
+        let spec = TurnSpec {
+            target,
+            ..TurnSpec::request(request("read it"))
+        };
+        let events = run(&runtime, spec).await;
+        let result = events.iter().find_map(|event| match &event.body {
+            EventBody::ToolResult { ok, .. } => Some(*ok),
+            _ => None,
+        });
+        assert_eq!(result, Some(ok));
+        let said =
+            |body: &EventBody| matches!(body, EventBody::Answer(content) if content.text == answer);
+        assert!(events.iter().any(|event| said(&event.body)), "{events:?}");
+    }
+    let unknown = TurnSpec {
+        target: TurnTarget::Call {
+            tool: "fs_none".to_owned(),
+            arguments: serde_json::json!({}),
+        },
+        ..TurnSpec::request(request("read it"))
+    };
+    let refused = runtime.start_turn(unknown).err();
+    assert_eq!(
+        refused,
+        Some(StartTurnError::UnknownTool("fs_none".to_owned()))
+    );
+    assert!(!runtime.is_read_only("fs_none", &serde_json::json!({})));
 }
 
 /// Returns a runtime for one turn at a time.
