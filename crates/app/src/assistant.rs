@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use lango_domain::approval::Approver;
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::ModelError;
-use lango_domain::{AgentTree, Generation, StoreError, Stores, Tool};
+use lango_domain::{AgentTree, Generation, ReadableKinds, StoreError, Stores, Tool};
 use lango_engine::{ClockAndIds, Models, Runner, RunnerParts, TurnHooks};
 use lango_models::{Secret, SelectionError};
 use lango_remote::RemoteTeam;
@@ -47,6 +47,8 @@ pub struct Assistant {
     pub model_name: String,
     /// Warnings about the configuration and the files of the team.
     pub warnings: Vec<String>,
+    /// The attachments that the default model reads.
+    pub readable: ReadableKinds,
     /// The names of all agents in the team.
     pub agents: Vec<String>,
     pub remote_agents: RemoteTeam,
@@ -100,6 +102,7 @@ impl Assistant {
             runtime,
             stores: team.stores,
             model_name: team.model_name,
+            readable: team.readable,
             warnings: team.warnings,
             agents: team.agents,
             remote_agents,
@@ -124,6 +127,7 @@ impl Assistant {
         let team = RunnableTeam::build(loaded, environment, parts)?;
         self.runtime.replace_runner(team.runner);
         self.model_name = team.model_name;
+        self.readable = team.readable;
         self.warnings = team.warnings;
         self.agents = team.agents;
         Ok(())
@@ -143,6 +147,7 @@ struct RunnableTeam {
     runner: Runner,
     stores: Stores,
     model_name: String,
+    readable: ReadableKinds,
     warnings: Vec<String>,
     agents: Vec<String>,
 }
@@ -176,6 +181,7 @@ impl RunnableTeam {
         let warnings = warnings.chain(team.warnings()).chain(unsaved_warning);
         let warnings = warnings.collect();
         let model_name = connected.display_name();
+        let readable = connected.models.default.readable_kinds();
         let names = team.tree.agents().map(|agent| agent.name.to_string());
         let agents = names.collect();
         let runner = Runner::new(RunnerParts {
@@ -187,6 +193,7 @@ impl RunnableTeam {
             runner,
             stores,
             model_name,
+            readable,
             warnings,
             agents,
         })

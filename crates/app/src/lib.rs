@@ -45,7 +45,7 @@ pub use lazy_stores::LazyStores;
 pub use memory::{open_forgetter, open_memory};
 pub use recording::{Recorder, Recording, RecordingError, Replayer, Strictness};
 pub use remote_agents::{connect_remote_agents, no_remote_agents, refresh_in_background};
-pub use request::{TextFile, UserRequest};
+pub use request::UserRequest;
 pub use settings::Settings;
 pub use store::{apply_retention, delete_session_files, open_stores_in, restore_store, store_file};
 pub use team::{AssembledTeam, assemble_team, assemble_team_with};
@@ -54,6 +54,7 @@ pub use toolset::{Toolset, confinement, undo_storage, workspace_folder};
 pub use lango_engine::{LegacyMessage, replay_author};
 pub use lango_gateway::RouteResponse;
 pub use lango_models::{SelectedModel, SelectionError, offline};
+pub use lango_net::json::check_value_count;
 pub use lango_net::{
     ContentKind, FetchLimits, FetchedPage, GuardedClient, parse_url, policy_for_user_url,
 };

@@ -1,8 +1,10 @@
 //! The user's request, with piped input and attached files.
 
+use lango_documents::parse::pdf_text;
+use lango_domain::content::AttachmentKind;
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::markers::ATTACHMENTS_ONLY_REQUEST;
-use lango_domain::{Attachment, Content, Label, LabeledText};
+use lango_domain::{Attachment, Content, Label, LabeledText, ReadableKinds};
 use lango_engine::TurnRequest;
 use serde::{Deserialize, Serialize};
 
@@ -17,19 +19,9 @@ pub struct UserRequest {
     pub text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub piped: Option<String>,
-    /// Text files.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub text_files: Vec<TextFile>,
-    /// Images and other files.
+    /// Images and files.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "recorded")]
     pub attachments: Vec<Attachment>,
-}
-
-/// A text file that comes with a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TextFile {
-    pub name: String,
-    pub text: String,
 }
 
 impl UserRequest {
@@ -44,24 +36,45 @@ impl UserRequest {
         *self == Self::default()
     }
 
+    /// Adapts the files to a model, and returns what the user should know: the text of a PDF file is added
+    /// for a model that reads no PDF files.
+    pub fn adapt_to(&mut self, readable: ReadableKinds) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let mut texts = Vec::new();
+        for attachment in &self.attachments {
+            if attachment.is_text() || readable.contains(attachment.kind()) {
+                continue;
+            }
+            let name = &attachment.name;
+            match extracted_text(attachment) {
+                Some(text) => {
+                    warnings.push(format!(
+                        "{name}: the model reads no PDF files, so its text is sent"
+                    ));
+                    texts.push(text);
+                }
+                None => warnings.push(format!(
+                    "{name}: the model cannot read it and gets only its name (providers.*.reads)"
+                )),
+            }
+        }
+        self.attachments.extend(texts);
+        warnings
+    }
+
     /// Builds the turn's request. Piped text alone becomes the request, but keeps its label.
     pub fn into_turn(self, session: SessionId, principal: Principal) -> TurnRequest {
-        let has_files = !self.attachments.is_empty() || !self.text_files.is_empty();
         let (text, piped, label) = match (self.text, self.piped) {
             (text, Some(piped)) if text.is_empty() => (piped, None, data_label(STDIN)),
-            (text, None) if text.is_empty() && has_files => {
+            (text, None) if text.is_empty() && !self.attachments.is_empty() => {
                 (ATTACHMENTS_ONLY_REQUEST.to_owned(), None, Label::default())
             }
             (text, piped) => (text, piped, Label::default()),
         };
         let piped = piped.map(|text| ("stdin".to_owned(), labeled(STDIN, text)));
-        let files = self.text_files.into_iter().map(|file| {
-            let source = format!("the attachment {}", file.name);
-            (format!("file {}", file.name), labeled(&source, file.text))
-        });
         TurnRequest {
             label,
-            context: piped.into_iter().chain(files).collect(),
+            context: piped.into_iter().collect(),
             ..TurnRequest::from_user(
                 session,
                 principal,
@@ -72,6 +85,16 @@ impl UserRequest {
             )
         }
     }
+}
+
+/// Returns the text of a PDF file as a text file of its own.
+fn extracted_text(attachment: &Attachment) -> Option<Attachment> {
+    if attachment.kind() != AttachmentKind::Pdf {
+        return None;
+    }
+    let text = pdf_text(attachment.data.bytes()?.to_vec()).ok()?;
+    let name = format!("{}.txt", attachment.name);
+    Attachment::new(text.into_bytes(), &name, None).ok()
 }
 
 fn labeled(source: &str, text: String) -> LabeledText {

@@ -112,7 +112,7 @@ pub enum Command {
     /// Manage access tokens for the HTTP server: create, list, revoke.
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Manage sessions: list, show, export, import, delete, fork, search.
+    /// Manage sessions: list, show, files, export, import, delete, fork, rename, search.
     #[command(subcommand)]
     Session(SessionCommand),
     /// Back up the store to one file.
@@ -206,9 +206,9 @@ pub struct AuditArgs {
 #[derive(clap::Args)]
 pub struct AskArgs {
     /// The request; - reads standard input.
-    #[arg(required_unless_present_any = ["replay", "continue", "attach"], value_name = "TEXT")]
+    #[arg(required_unless_present_any = ["replay", "continue"], value_name = "TEXT")]
     pub text: Vec<String>,
-    /// Attach an image, a PDF or another file to the request; may be given several times.
+    /// Attach an image, a PDF, a text or another file; repeat --attach for more files.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["continue", "replay"])]
     pub attach: Vec<PathBuf>,
     /// The session to use [default: a new one].
@@ -324,7 +324,7 @@ pub enum SessionCommand {
     Files {
         /// The session's id.
         session: String,
-        /// Save them in this folder; existing files are kept.
+        /// Save them in this folder; existing files are kept, and new ones get a number.
         #[arg(long, value_name = "DIR")]
         save: Option<PathBuf>,
     },

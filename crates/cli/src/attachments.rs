@@ -4,38 +4,23 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use lango_app::{TextFile, UserRequest};
-use lango_domain::content::{Attachment, MAX_ATTACHMENT_BYTES, MAX_ATTACHMENTS};
+use lango_app::UserRequest;
+use lango_domain::content::{Attachment, MAX_ATTACHMENT_BYTES};
 
 use crate::output::CliError;
 
-/// Adds files to a request. Text becomes context of the request, everything else an attachment.
+/// Adds files to a request.
 pub fn attach_files(request: &mut UserRequest, files: &[PathBuf]) -> Result<(), CliError> {
-    if files.len() > MAX_ATTACHMENTS {
-        return Err(CliError::usage(format!(
-            "{} files are attached, but a request may have at most {MAX_ATTACHMENTS}",
-            files.len()
-        )));
-    }
     for file in files {
-        attach_file(request, file)?;
+        let name = file.display().to_string();
+        let bytes = read_bounded(file)?;
+        let attachment = Attachment::new(bytes, &name, None)
+            .map_err(|error| CliError::usage(format!("cannot attach a file: {error}")))?;
+        request.attachments.push(attachment);
     }
-    Ok(())
-}
-
-fn attach_file(request: &mut UserRequest, file: &Path) -> Result<(), CliError> {
-    let name = file.display().to_string();
-    let bytes = read_bounded(file)?;
-    let attachment = Attachment::new(bytes, &name, None)
-        .map_err(|error| CliError::usage(format!("cannot attach {name}: {error}")))?;
-    match text_of(&attachment) {
-        Some(text) => request.text_files.push(TextFile {
-            name: attachment.name,
-            text,
-        }),
-        None => request.attachments.push(attachment),
-    }
-    Ok(())
+    Attachment::check_all(&request.attachments).map_err(|error| {
+        CliError::usage(error.to_string()).with_hint("send them in several requests")
+    })
 }
 
 /// Reads a regular file. Others, such as devices and pipes, may never end.
@@ -53,7 +38,7 @@ fn read_bounded(file: &Path) -> Result<Vec<u8>, CliError> {
         return Err(CliError::usage(format!(
             "cannot attach {name}: it has {size} bytes; an attachment may have at most {MAX_ATTACHMENT_BYTES}"
         ))
-        .with_hint("`lango index add` makes large documents searchable"));
+        .with_hint("make an image smaller; `lango index add` makes large documents searchable"));
     }
     let mut bytes = Vec::new();
     let opened = File::open(file).map_err(failed)?;
@@ -62,40 +47,56 @@ fn read_bounded(file: &Path) -> Result<Vec<u8>, CliError> {
     Ok(bytes)
 }
 
-/// Returns the text of a file without a binary format.
-fn text_of(attachment: &Attachment) -> Option<String> {
-    let is_binary = attachment.media_type.starts_with("image/")
-        && attachment.media_type != "image/svg+xml"
-        || attachment.media_type == "application/pdf";
-    let bytes = attachment.data.bytes().filter(|_| !is_binary)?;
-    let text = std::str::from_utf8(bytes).ok()?;
-    (!text.contains('\0')).then(|| text.to_owned())
+/// The files that a typed line names.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct MentionedFiles {
+    pub found: Vec<PathBuf>,
+    /// Words that look like a path but name no file.
+    pub missing: Vec<String>,
 }
 
-/// Returns the files that a typed line names as `@path` or `@"path with spaces"`. Words that name no
-/// file stay what they are.
-pub fn mentioned_files(line: &str) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = Vec::new();
+/// Characters that may stand before or behind a mention.
+const OPENING: [char; 4] = ['(', '[', '"', '\''];
+const CLOSING: [char; 10] = [',', '.', ';', ':', '!', '?', ')', ']', '"', '\''];
+
+/// Returns the files that a line names as `@path`, `@"path with spaces"` or `@'path with spaces'`. A word
+/// that does not look like a path, such as a name, is none.
+pub fn mentioned_files(line: &str) -> MentionedFiles {
+    let mut files = MentionedFiles::default();
     for (at, _) in line.match_indices('@') {
-        let starts_word = line[..at]
-            .chars()
-            .next_back()
-            .is_none_or(char::is_whitespace);
+        let before = line[..at].chars().next_back();
+        if before.is_some_and(|c| !c.is_whitespace() && !OPENING.contains(&c) && c != ',') {
+            continue;
+        }
         let rest = &line[at + 1..];
-        let path = match rest.strip_prefix('"') {
-            Some(quoted) => quoted.split('"').next().unwrap_or_default(),
-            None => rest.split_whitespace().next().unwrap_or_default(),
+        let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let path = match quote {
+            Some(quote) => rest[1..].split(quote).next().unwrap_or_default(),
+            None => {
+                let word = rest.split_whitespace().next().unwrap_or_default();
+                word.split(",@").next().unwrap_or_default()
+            }
         };
-        let found = [
-            path,
-            path.trim_end_matches([',', '.', ';', ':', '!', '?', ')']),
-        ]
-        .into_iter()
-        .map(PathBuf::from)
-        .find(|path| starts_word && path.is_file());
-        files.extend(found.filter(|file| !files.contains(file)));
+        let candidates = [path, path.trim_end_matches(CLOSING)];
+        match candidates
+            .into_iter()
+            .map(PathBuf::from)
+            .find(|path| path.is_file())
+        {
+            Some(file) if files.found.contains(&file) => {}
+            Some(file) => files.found.push(file),
+            None if looks_like_path(candidates[1]) => files.missing.push(candidates[1].to_owned()),
+            None => {}
+        }
     }
     files
+}
+
+fn looks_like_path(word: &str) -> bool {
+    let has_extension = word.rsplit_once('.').is_some_and(|(stem, extension)| {
+        !stem.is_empty() && (1..=5).contains(&extension.len()) && !word.contains('@')
+    });
+    !word.is_empty() && (word.contains('/') || has_extension || Path::new(word).exists())
 }
 
 #[cfg(test)]
@@ -109,38 +110,31 @@ mod tests {
         let spaced = folder.path().join("my file.txt");
         std::fs::write(&plain, b"x").unwrap();
         std::fs::write(&spaced, b"x").unwrap();
-        let line = format!(
-            "compare @{}, with @\"{}\" and mail me@{} or @nobody",
-            plain.display(),
-            spaced.display(),
-            plain.display()
-        );
-        assert_eq!(mentioned_files(&line), [plain, spaced]);
+        let (a, b) = (plain.display(), spaced.display());
+        let both = MentionedFiles {
+            found: vec![plain.clone(), spaced.clone()],
+            missing: Vec::new(),
+        };
+        for line in [
+            format!("compare @{a}, with @\"{b}\" and mail me@{a} or @nobody"),
+            format!("(@{a}) and @'{b}'!"),
+            format!("@{a},@\"{b}\""),
+        ] {
+            assert_eq!(mentioned_files(&line), both, "{line}");
+        }
+        let missing = mentioned_files("look at @none.png and @dir/x, ask @ann");
+        assert_eq!(missing.missing, ["none.png", "dir/x"]);
     }
 
     /// B110
     #[test]
-    fn text_becomes_data_and_images_become_attachments() {
+    fn bad_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str, bytes: &[u8]| {
-            let file = folder.path().join(name);
-            std::fs::write(&file, bytes).unwrap();
-            file
-        };
-        let files = [
-            write("note.md", "grüße".as_bytes()),
-            write("a.png", b"\x89PNG\r\n\x1a\nrest"),
-            write("odd.bin", b"\xff\0\xfe"),
-        ];
+        let note = folder.path().join("note.md");
+        std::fs::write(&note, "grüße").unwrap();
         let mut request = UserRequest::typed("look");
-        attach_files(&mut request, &files).unwrap();
-        assert_eq!(request.text_files[0].text, "grüße");
-        let names: Vec<&str> = request
-            .attachments
-            .iter()
-            .map(|file| file.name.as_str())
-            .collect();
-        assert_eq!(names, ["a.png", "odd.bin"]);
+        attach_files(&mut request, std::slice::from_ref(&note)).unwrap();
+        assert_eq!(request.attachments[0].text().as_deref(), Some("grüße"));
         for bad in [
             folder.path().to_path_buf(),
             folder.path().join("none"),
@@ -148,7 +142,6 @@ mod tests {
         ] {
             assert!(attach_files(&mut request, &[bad]).is_err());
         }
-        let many = vec![files[0].clone(); MAX_ATTACHMENTS + 1];
-        assert!(attach_files(&mut request, &many).is_err());
+        assert!(attach_files(&mut request, &vec![note; 21]).is_err());
     }
 }

@@ -4,13 +4,10 @@ mod attachment;
 
 pub use attachment::{
     Attachment, AttachmentError, AttachmentKind, BlobData, BlobId, MAX_ATTACHMENT_BYTES,
-    ReadableKinds,
+    MAX_ATTACHMENTS, MAX_MESSAGE_BYTES, ReadableKinds,
 };
 
 use serde::{Deserialize, Serialize};
-
-/// Most attachments of one message.
-pub const MAX_ATTACHMENTS: usize = 20;
 
 /// Text and the images and files that stand in it.
 ///
@@ -100,6 +97,19 @@ impl Content {
         &self,
         mut replace: impl FnMut(&Attachment) -> Option<String>,
     ) -> Self {
+        self.rewrite_attachments(|attachment| match replace(attachment) {
+            Some(text) => (Some(text), None),
+            None => (None, Some(attachment.clone())),
+        })
+    }
+
+    /// Rebuilds the content. For each attachment, in reading order, `rewrite` returns a text to insert and
+    /// the attachment to place behind it.
+    #[must_use]
+    pub fn rewrite_attachments(
+        &self,
+        mut rewrite: impl FnMut(&Attachment) -> (Option<String>, Option<Attachment>),
+    ) -> Self {
         if self.attachments.is_empty() {
             return self.clone();
         }
@@ -108,14 +118,22 @@ impl Content {
             match part {
                 ContentPart::Text(text) => content.text.push_str(text),
                 ContentPart::Image(attachment) | ContentPart::File(attachment) => {
-                    match replace(attachment) {
-                        Some(text) => content.push_paragraph(&text),
-                        None => content.attach(attachment.clone()),
-                    }
+                    let (text, kept) = rewrite(attachment);
+                    text.iter().for_each(|text| content.push_paragraph(text));
+                    kept.into_iter().for_each(|kept| content.attach(kept));
                 }
             }
         }
         content
+    }
+
+    /// Returns the attachments in reading order.
+    pub fn attachments_in_order(&self) -> Vec<&Attachment> {
+        let attachment = |part| match part {
+            ContentPart::Text(_) => None,
+            ContentPart::Image(attachment) | ContentPart::File(attachment) => Some(attachment),
+        };
+        self.parts().into_iter().filter_map(attachment).collect()
     }
 
     /// Returns the text with a placeholder for each attachment.

@@ -26,9 +26,6 @@ pub const EVENT_VERSION: u8 = 1;
 /// The source name for untrusted results of logs without labels.
 const UNLABELED_RESULT_SOURCE: &str = "an earlier result";
 
-/// The beginning of the source name of a user's attachment.
-const ATTACHMENT_SOURCE: &str = "the attachment";
-
 /// The author of an event: the user, or an existing agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
@@ -98,8 +95,7 @@ impl Event {
             EventBody::User(content) if !content.attachments.is_empty() => {
                 let mut label = self.label.clone();
                 for attachment in &content.attachments {
-                    let source = format!("{ATTACHMENT_SOURCE} {}", attachment.name);
-                    label.join(&Label::untrusted(&source).joined(&Label::private(&source)));
+                    label.join(&Label::attachment(&attachment.name));
                 }
                 Cow::Owned(label)
             }

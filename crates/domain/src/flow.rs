@@ -37,6 +37,13 @@ impl Label {
         label
     }
 
+    /// Returns the label of a file that the user attached: the user chose it, but did not write what is in
+    /// it.
+    pub fn attachment(name: &str) -> Self {
+        let source = format!("the attachment {name}");
+        Self::untrusted(&source).joined(&Self::private(&source))
+    }
+
     /// Adds the sources of another label.
     pub fn join(&mut self, other: &Self) {
         other

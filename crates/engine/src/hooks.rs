@@ -13,7 +13,7 @@ use lango_domain::hooks::{
 };
 use lango_domain::model::{ModelError, ToolCall};
 use lango_domain::session::SessionKey;
-use lango_domain::{Content, Label, LabeledText};
+use lango_domain::{Attachment, Content, Label, LabeledText};
 use lango_text::token_estimate;
 
 use crate::driver::{ActiveAgent, Driver};
@@ -32,7 +32,7 @@ const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
 /// Caps for the text of hooks that a model reads (B41).
 const MAX_DIGEST_TOKENS: usize = 60_000;
 const MAX_ADVICE_TOKENS: usize = 300;
-const MAX_CONTEXT_TOKENS: usize = 60_000;
+const MAX_CONTEXT_TOKENS: usize = 16_000;
 
 /// Optional hooks around a turn. With none set, a turn sees only its session.
 #[derive(Clone, Default)]
@@ -57,6 +57,7 @@ impl Driver {
         let (text, is_too_long) = truncate_request(&request.content.text);
         let mut attachments = request.content.attachments;
         attachments.truncate(MAX_ATTACHMENTS);
+        let text_files: Vec<_> = attachments.iter().filter_map(text_file).collect();
         let content = Content { text, attachments };
         let user_entry = LogEntry {
             label: request.label,
@@ -73,7 +74,8 @@ impl Driver {
         let (digest, context) = self
             .wait(async { join!(self.digest(), self.gather()) })
             .await?;
-        let given = request.context.into_iter().map(|(source, attached)| {
+        let given = request.context.into_iter().chain(text_files);
+        let given = given.map(|(source, attached)| {
             let text = truncate_context(attached.text.trim());
             (EventBody::Context { source, text }, attached.label)
         });
@@ -195,6 +197,14 @@ async fn with_timeout<T>(
             None
         }
     }
+}
+
+/// Returns the text of an attached text file as context, with its label.
+fn text_file(attachment: &Attachment) -> Option<(String, LabeledText)> {
+    let source = format!("file {}", attachment.name);
+    let text = attachment.text()?;
+    let label = Label::attachment(&attachment.name);
+    Some((source, LabeledText { text, label }))
 }
 
 /// Truncates text that came with the request to its cap and appends the number of omitted bytes.

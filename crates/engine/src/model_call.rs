@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use lango_domain::Label;
 use lango_domain::event::{EventBody, Usage};
 use lango_domain::markers::EMPTY_REPLY_REMINDER;
 use lango_domain::model::{Fragment, Message, ModelError, ModelRequest};
+use lango_domain::{Label, ReadableKinds};
 
 use crate::agent_loop::AskMode;
 use crate::driver::{ActiveAgent, Driver};
@@ -36,14 +36,17 @@ impl Driver {
             results: tokens,
         };
         self.spend().count_model_call();
-        let (request, label) = self.model_request(active, agent, mode, budget);
+        let readable = self.models.for_agent(&active.agent).readable_kinds();
+        let (request, label) = self.model_request(active, agent, mode, (budget, readable));
         let mut reply = match self.stream(active, request).await? {
             Err(ModelError::TooLong) => {
                 let half = TokenBudget {
                     messages: budget.messages / 2,
                     results: budget.results / 2,
                 };
-                let (request, _) = self.model_request(active, agent, mode, half);
+                // Files may be what makes it too long, so they are left out too.
+                let size = (half, ReadableKinds::NONE);
+                let (request, _) = self.model_request(active, agent, mode, size);
                 self.stream(active, request).await??
             }
             reply => reply?,
@@ -108,14 +111,14 @@ impl Driver {
         active: &ActiveAgent,
         agent: &PreparedAgent,
         mode: AskMode,
-        budget: TokenBudget,
+        (budget, readable): (TokenBudget, ReadableKinds),
     ) -> (ModelRequest, Label) {
         let reader = HistoryReader {
             agent: &active.agent,
             turn: &self.log.turn,
             branch: &active.branch,
             is_root: active.agent == *self.team.root(),
-            readable: self.models.for_agent(&active.agent).readable_kinds(),
+            readable,
         };
         let (mut messages, label) = self
             .log

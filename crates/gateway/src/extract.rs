@@ -131,6 +131,12 @@ pub(crate) async fn read_body(request: Request, gateway: &Gateway) -> Result<Byt
     {
         return Err(too_large());
     }
+    // Without an announced length, the body may have any.
+    let announced = request.body().size_hint().upper();
+    let announced = announced.and_then(|bytes| usize::try_from(bytes).ok());
+    let _memory = gateway
+        .body_memory()
+        .reserve(announced.unwrap_or(max_bytes))?;
     let body = Limited::new(request.into_body(), max_bytes).collect();
     let result = tokio::time::timeout(gateway.settings().body_timeout(), body)
         .await

@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::a2a::{A2aState, TaskBackend};
 use crate::api::team::{AgentItem, AgentList, SkippedItem};
 use crate::auth::TokenCache;
+use crate::body_memory::BodyMemory;
 use crate::cors::OriginPolicy;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
@@ -141,6 +142,7 @@ struct GatewayInner {
     metrics: Arc<Metrics>,
     stream_limiter: StreamLimiter,
     session_claims: SessionClaims,
+    body_memory: BodyMemory,
     a2a: A2aState,
     close_connections: CancellationToken,
 }
@@ -179,6 +181,7 @@ impl Gateway {
                 metrics,
                 stream_limiter: StreamLimiter::default(),
                 session_claims: SessionClaims::default(),
+                body_memory: BodyMemory::default(),
                 a2a: A2aState::new(backend),
                 close_connections: CancellationToken::new(),
             }),
@@ -274,6 +277,12 @@ impl Gateway {
             .map_err(|error| self.start_error(error))
     }
 
+    /// Checks that a turn of this principal could start now.
+    pub(crate) fn check_capacity(&self, principal: &Principal) -> Result<(), ApiError> {
+        let checked = self.runtime().check_capacity(principal);
+        checked.map_err(|error| self.start_error(error))
+    }
+
     fn start_error(&self, error: StartTurnError) -> ApiError {
         let message = error.to_string();
         match error {
@@ -308,6 +317,10 @@ impl Gateway {
             )
             .with_retry_after(Duration::from_secs(1)),
         }
+    }
+
+    pub(crate) fn body_memory(&self) -> &BodyMemory {
+        &self.inner.body_memory
     }
 
     pub(crate) fn session_claims(&self) -> &SessionClaims {

@@ -9,6 +9,7 @@ mod a2a;
 mod api;
 mod attachments;
 mod auth;
+mod body_memory;
 mod cors;
 mod error;
 mod extract;

@@ -111,6 +111,12 @@ impl Runtime {
         Ok(handle)
     }
 
+    /// Checks that a turn of this principal could start now.
+    pub fn check_capacity(&self, principal: &Principal) -> Result<(), StartTurnError> {
+        let permit = self.inner.limiter.acquire(principal);
+        permit.map(drop).map_err(StartTurnError::TooMany)
+    }
+
     fn start_stream(
         &self,
         runner: &Runner,

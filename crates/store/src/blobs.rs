@@ -5,12 +5,16 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use lango_domain::blobs::{BlobStore, BlobTotals};
-use lango_domain::content::{Attachment, BlobId};
+use lango_domain::content::{Attachment, BlobId, MAX_ATTACHMENT_BYTES};
 use lango_domain::event::Event;
 use lango_domain::session::{SessionKeyRef, StoreFuture};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use crate::damage::{RowReader, display_column};
+use crate::event_rows;
 use crate::store::SqliteStore;
 
 /// The bytes of one row. Small rows can be deleted one by one on a full disk.
@@ -88,20 +92,50 @@ impl BlobStore for SqliteStore {
     }
 }
 
-/// Returns the bytes, or `None` if rows are missing.
+/// Reads the size of every blob to find damaged ones.
+pub(crate) fn read_all(reader: &RowReader<'_>) -> rusqlite::Result<()> {
+    let sql =
+        "SELECT id, size, (SELECT coalesce(sum(length(bytes)), 0) FROM blob_chunks WHERE blob = id)
+        FROM blobs";
+    let name = |row: &Row<'_>| format!("the attachment {}", display_column(row, 0));
+    let check = |row: &Row<'_>| {
+        let (size, stored) = (row.get::<_, i64>(1)?, row.get::<_, i64>(2)?);
+        if size == stored {
+            return Ok(());
+        }
+        let error = format!("{stored} of {size} bytes are stored");
+        Err(rusqlite::Error::FromSqlConversionFailure(
+            2,
+            Type::Blob,
+            error.into(),
+        ))
+    };
+    reader.query_rows(sql, [], name, check)?;
+    Ok(())
+}
+
+/// Returns the bytes, or `None` if they are damaged.
 fn read_chunks(
     connection: &Connection,
     blob: &BlobId,
     size: i64,
 ) -> rusqlite::Result<Option<Arc<[u8]>>> {
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    let max_bytes = MAX_ATTACHMENT_BYTES as i64;
+    if !(0..=max_bytes).contains(&size) {
+        return Ok(None);
+    }
+    let mut bytes = Vec::with_capacity(size as usize);
     let sql = "SELECT bytes FROM blob_chunks WHERE blob = ?1 ORDER BY number";
     let mut query = connection.prepare_cached(sql)?;
     let mut rows = query.query([blob.as_str()])?;
     while let Some(row) = rows.next()? {
-        bytes.extend_from_slice(row.get_ref(0)?.as_blob()?);
+        let chunk = row.get_ref(0)?.as_blob()?;
+        if (bytes.len() + chunk.len()) as i64 > size {
+            return Ok(None);
+        }
+        bytes.extend_from_slice(chunk);
     }
-    Ok((bytes.len() as i64 == size).then(|| bytes.into()))
+    Ok((BlobId::of(&bytes) == *blob).then(|| bytes.into()))
 }
 
 /// Stores the bytes that an event brings, and ties them to the event.
@@ -139,11 +173,23 @@ fn insert_blob(
     bytes: &[u8],
 ) -> rusqlite::Result<()> {
     let id = attachment.blob.as_str();
-    let sql = "INSERT OR IGNORE INTO blobs (id, size) VALUES (?1, ?2)";
-    let values = params![id, bytes.len() as i64];
-    if connection.prepare_cached(sql)?.execute(values)? == 0 {
+    let sql = "SELECT size = ?2 AND ?2 = (SELECT coalesce(sum(length(bytes)), 0) FROM blob_chunks
+        WHERE blob = id) FROM blobs WHERE id = ?1";
+    let size = bytes.len() as i64;
+    let is_complete: Option<bool> = connection
+        .prepare_cached(sql)?
+        .query_row(params![id, size], |row| row.get(0))
+        .optional()?;
+    if is_complete == Some(true) {
         return Ok(());
     }
+    // A deletion that was interrupted on a full disk leaves a part of the rows.
+    connection
+        .prepare_cached("DELETE FROM blob_chunks WHERE blob = ?1")?
+        .execute([id])?;
+    let sql =
+        "INSERT INTO blobs (id, size) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET size = ?2";
+    connection.prepare_cached(sql)?.execute(params![id, size])?;
     let sql = "INSERT INTO blob_chunks (blob, number, bytes) VALUES (?1, ?2, ?3)";
     let mut insert = connection.prepare_cached(sql)?;
     for (number, chunk) in (0_i64..).zip(bytes.chunks(CHUNK_BYTES)) {
@@ -152,18 +198,21 @@ fn insert_blob(
     Ok(())
 }
 
-/// Deletes one row of bytes that only this session uses. Returns false if it has none.
+/// Deletes one row of bytes that only this session uses, if it was last used before `before`. Returns
+/// false if it has none.
 pub(crate) fn delete_chunk(
     connection: &Connection,
     principal: &str,
     name: &str,
+    before: Option<Timestamp>,
 ) -> rusqlite::Result<bool> {
+    let before = before.map(event_rows::sortable_time);
     let sql = "DELETE FROM blob_chunks WHERE rowid = (
         SELECT c.rowid FROM sessions s
         JOIN blob_references r ON r.session = s.id
         JOIN blob_chunks c ON c.blob = r.blob
-        WHERE s.principal = ?1 AND s.name = ?2
+        WHERE s.principal = ?1 AND s.name = ?2 AND (?3 IS NULL OR s.updated < ?3)
         AND NOT EXISTS (SELECT 1 FROM blob_references o WHERE o.blob = r.blob AND o.session <> s.id)
         LIMIT 1)";
-    Ok(connection.execute(sql, params![principal, name])? > 0)
+    Ok(connection.execute(sql, params![principal, name, before])? > 0)
 }

@@ -84,9 +84,13 @@ impl SqliteStore {
             .write(move |connection| delete(connection, &owner, &name, before))
             .await;
         let deleted = match deleted {
-            Err(StoreError::DiskFull) => self.delete_in_batches(principal, session, before).await?,
-            deleted => deleted?,
+            Err(StoreError::DiskFull) => self.delete_in_batches(principal, session, before).await,
+            deleted => deleted,
         };
+        if deleted.is_err() {
+            self.reserve().into_iter().for_each(DiskReserve::ensure);
+        }
+        let deleted = deleted?;
         if deleted {
             self.checkpoint_wal().await;
         }
@@ -151,7 +155,7 @@ impl SqliteStore {
         let deleted = self
             .write(move |connection| {
                 try_checkpoint_wal(connection);
-                while before.is_none() && blobs::delete_chunk(connection, &owner, &name)? {
+                while blobs::delete_chunk(connection, &owner, &name, before)? {
                     try_checkpoint_wal(connection);
                 }
                 while delete_newest(connection, &owner, &name, before)? {

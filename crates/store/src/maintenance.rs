@@ -103,6 +103,7 @@ impl StoreMaintenance for SqliteStore {
         Box::pin(async move {
             self.read(|reader| {
                 sessions::read_all(reader)?;
+                blobs::read_all(reader)?;
                 memory::read_all(reader)?;
                 knowledge::read_all(reader)?;
                 inquiries::read_all(reader)

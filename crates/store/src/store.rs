@@ -190,6 +190,16 @@ impl SqliteStore {
         }
     }
 
+    /// Moves the write-ahead log into the file. Attachments make it grow by megabytes, and on a full disk
+    /// it could no longer be emptied.
+    async fn shrink_log(&self) {
+        let sql = "PRAGMA wal_checkpoint(PASSIVE)";
+        let shrunk = self.write(move |connection| connection.query_row(sql, [], |_| Ok(())));
+        if let Err(error) = shrunk.await {
+            tracing::debug!(%error, "the write-ahead log stays as it is");
+        }
+    }
+
     pub(crate) fn locks(&self) -> &SessionLocks {
         &self.inner.locks
     }
@@ -297,7 +307,14 @@ impl SessionStore for SqliteStore {
         key: SessionKeyRef<'a>,
         drafts: Vec<NewEvent>,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
-        async move { self.writer()?.append(key.to_owned(), drafts).await }.boxed()
+        async move {
+            let events = self.writer()?.append(key.to_owned(), drafts).await?;
+            if events.iter().any(|event| !event.attachments().is_empty()) {
+                self.shrink_log().await;
+            }
+            Ok(events)
+        }
+        .boxed()
     }
 
     fn grants<'a>(

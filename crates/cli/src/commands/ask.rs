@@ -28,7 +28,7 @@ pub fn run(global: &GlobalArgs, ask: &AskArgs) -> Result<ExitCode, CliError> {
         return continue_turn(global, &context, ask);
     }
     let recording = open_recording(&context, ask)?;
-    let (session, request) = match &recording {
+    let (session, mut request) = match &recording {
         Recording::Replay(replayer) if ask.text.is_empty() => {
             (replayer.session(), replayer.request())
         }
@@ -37,6 +37,10 @@ pub fn run(global: &GlobalArgs, ask: &AskArgs) -> Result<ExitCode, CliError> {
     };
     let tools = context.tools(&ask.tools)?;
     let assistant = open_assistant(&context, ask, tools, &recording)?;
+    let file_warnings = match &recording {
+        Recording::Replay(_) => Vec::new(),
+        Recording::Off | Recording::Record(_) => request.adapt_to(assistant.readable),
+    };
     if let Recording::Record(recorder) = &recording {
         recorder
             .start(&session, &request)
@@ -44,6 +48,7 @@ pub fn run(global: &GlobalArgs, ask: &AskArgs) -> Result<ExitCode, CliError> {
     }
     let mut printer = TurnPrinter::new(global.json, ask.deltas);
     printer.print_warnings(&assistant.warnings);
+    printer.print_warnings(&file_warnings);
     let runtime = runtime()?;
     let spec = TurnSpec::request(request.into_turn(session, Principal::local()));
     runtime.block_on(run_turn(&assistant, spec, &mut printer))?;

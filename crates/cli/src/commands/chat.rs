@@ -11,6 +11,7 @@ use lango_app::{
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::{HistoryWindow, SessionKey, SessionKeyRef};
 use lango_domain::usage::UsageSummary;
+use lango_text::sanitize::one_line;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
@@ -22,7 +23,7 @@ use crate::attachments::{attach_files, mentioned_files};
 use crate::output::{CliError, DIM, NAME, OutputFormat, styled};
 use crate::turn_printer::TurnPrinter;
 
-const HELP: &str = "@FILE  attach a file    /new  new session    /sessions  sessions of this chat    /agents  the team    /usage  tokens and cost    /quit";
+const HELP: &str = "@FILE or @\"A FILE\"  attach a file    /new  new session    /sessions  sessions of this chat    /agents  the team    /usage  tokens and cost    /quit";
 
 /// The file of the input history.
 pub const HISTORY_FILE: &str = "history";
@@ -101,8 +102,11 @@ impl ChatLoop<'_> {
         self.sessions.last().cloned().unwrap_or_else(new_session)
     }
 
-    fn answer(&mut self, request: UserRequest) {
+    fn answer(&mut self, mut request: UserRequest) {
         self.apply_changes();
+        for warning in request.adapt_to(self.assistant.readable) {
+            print_notice(&warning);
+        }
         let request = request.into_turn(self.session(), Principal::local());
         self.run_turn(TurnSpec::request(request));
     }
@@ -249,8 +253,17 @@ impl LineReader {
     fn request(&self, line: &str) -> Result<UserRequest, CliError> {
         match self {
             Self::Editor { .. } => {
-                let mut request = UserRequest::typed(line);
-                attach_files(&mut request, &mentioned_files(line))?;
+                let (mut request, mentioned) = (UserRequest::typed(line), mentioned_files(line));
+                attach_files(&mut request, &mentioned.found)?;
+                for attachment in &request.attachments {
+                    print_notice(&format!("Attached: {}", attachment.placeholder()));
+                }
+                for path in &mentioned.missing {
+                    print_notice(&format!(
+                        "There is no file {}; the text is sent as it is.",
+                        one_line(path)
+                    ));
+                }
                 Ok(request)
             }
             Self::Plain(_) => Ok(UserRequest {

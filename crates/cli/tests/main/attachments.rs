@@ -86,7 +86,10 @@ fn image_is_sent_in_the_form_of_each_provider() {
             "gemini" => &message["parts"],
             _ => &message["content"],
         };
-        assert_eq!(parts[0]["text"], "what is this?", "{kind}: {message}");
+        assert_eq!(
+            parts[0]["text"], "what is this?\n\n[image cat.png]",
+            "{kind}: {message}"
+        );
         assert_eq!(parts[1], image, "{kind}");
     }
 }
@@ -222,6 +225,75 @@ fn damaged_export_is_refused() {
             run.stderr
         );
     }
+}
+
+/// A file from elsewhere cannot choose where its attachments are saved, or what a terminal does.
+#[test]
+fn imported_names_stay_in_the_folder() {
+    let server = ModelServer::start(vec![ServerReply::text("A cat.")]).unwrap();
+    let dir = test_dir("openai", &server);
+    dir.lango(&[
+        "ask",
+        "--session",
+        "s",
+        "--attach",
+        "cat.png",
+        "what is this?",
+    ]);
+    let exported = dir.lango(&["session", "export", "s"]).stdout;
+    let absolute = dir.path().join("evil").display().to_string();
+    for name in ["../evil", "./../../evil", &absolute, "a\\u001b]0;evil"] {
+        let changed = exported.replace("\"name\":\"cat.png\"", &format!("\"name\":\"{name}\""));
+        assert_ne!(changed, exported);
+        dir.write("evil.jsonl", &changed);
+        dir.lango(&["session", "import", "evil.jsonl", "--session", "t"]);
+        let saved = dir.lango(&["session", "files", "t", "--save", "deep/out"]);
+        assert_eq!(saved.exit, 0, "{}", saved.stderr);
+        assert!(!saved.stdout.contains('\u{1b}'));
+        assert!(!dir.path().join("evil").exists(), "{name}");
+        assert_eq!(
+            std::fs::read_dir(dir.path().join("deep/out"))
+                .unwrap()
+                .count(),
+            1
+        );
+        std::fs::remove_dir_all(dir.path().join("deep")).unwrap();
+        dir.lango(&["session", "delete", "t"]);
+    }
+    let without: String = exported
+        .lines()
+        .filter(|line| !line.contains("\"type\":\"blob\""))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    dir.lango(&["session", "delete", "s"]);
+    dir.write("lost.jsonl", &without);
+    let imported = dir.lango(&["session", "import", "lost.jsonl", "--session", "l"]);
+    assert!(
+        imported.stdout.contains("lacks the content of cat.png"),
+        "{}",
+        imported.stdout
+    );
+    let files = dir.lango(&["session", "files", "l"]).stdout;
+    assert!(files.contains("its content is lost"), "{files}");
+}
+
+/// The text of a PDF file is sent to a model that reads no PDF files, and the user is told.
+#[test]
+fn pdf_text_is_sent_where_pdf_files_are_not_read() {
+    let server = ModelServer::start(vec![ServerReply::text("A zebra.")]).unwrap();
+    let dir = test_dir("openai", &server);
+    let pdf = lango_testkit::pdf::pdf(&["BT /F1 12 Tf (The zebra sleeps.) Tj ET"]);
+    std::fs::write(dir.path().join("zebra.pdf"), pdf).unwrap();
+    let run = dir.lango(&["ask", "--attach", "zebra.pdf", "what is in it?"]);
+    assert_eq!(run.exit, 0, "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains("reads no PDF files, so its text is sent"),
+        "{}",
+        run.stderr
+    );
+    let request = server.requests()[0].json().to_string();
+    assert!(request.contains("The zebra sleeps."), "{request}");
 }
 
 /// Bad files are refused before anything is sent.

@@ -13,8 +13,15 @@ use sha2::{Digest as _, Sha256};
 /// Most bytes of one attachment. Providers accept little more.
 pub const MAX_ATTACHMENT_BYTES: usize = 10 * 1024 * 1024;
 
-/// Most characters of an attachment's name.
-const MAX_NAME_CHARS: usize = 120;
+/// Most attachments of one message.
+pub const MAX_ATTACHMENTS: usize = 20;
+
+/// Most bytes of the attachments of one message, and of one request to a model. Providers refuse larger
+/// requests.
+pub const MAX_MESSAGE_BYTES: u64 = 20 * 1024 * 1024;
+
+/// Most bytes of an attachment's name. File systems allow little more.
+const MAX_NAME_BYTES: usize = 160;
 
 /// Bytes per token of a PDF file, and the bounds of the estimate. Pages differ widely.
 const PDF_BYTES_PER_TOKEN: u64 = 20;
@@ -30,8 +37,14 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// The identity of stored bytes: their SHA-256, in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(from = "String")]
 pub struct BlobId(String);
+
+impl From<String> for BlobId {
+    fn from(id: String) -> Self {
+        Self::from_text(&id)
+    }
+}
 
 impl BlobId {
     pub fn of(bytes: &[u8]) -> Self {
@@ -39,9 +52,15 @@ impl BlobId {
         Self(digest.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// Returns an id as it is written in a log. It may name bytes that do not exist.
-    pub fn from_text(id: impl Into<String>) -> Self {
-        Self(id.into())
+    /// Returns an id as it is written in a log. It may name bytes that do not exist; a text that is no id
+    /// names none.
+    pub fn from_text(id: &str) -> Self {
+        let is_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        Self(if is_id {
+            id.to_ascii_lowercase()
+        } else {
+            String::new()
+        })
     }
 
     pub fn as_str(&self) -> &str {
@@ -57,6 +76,7 @@ impl fmt::Display for BlobId {
 
 /// An image or a file in content. Events hold this description; the store holds the bytes once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredAttachment")]
 pub struct Attachment {
     pub blob: BlobId,
     pub media_type: String,
@@ -70,6 +90,34 @@ pub struct Attachment {
     #[serde(skip)]
     pub data: BlobData,
 }
+
+/// An attachment as it is written. A log may come from elsewhere, so nothing in it is taken as it is.
+#[derive(Deserialize)]
+struct StoredAttachment {
+    blob: String,
+    media_type: String,
+    name: String,
+    size: u64,
+    #[serde(default)]
+    at: Option<u64>,
+}
+
+impl From<StoredAttachment> for Attachment {
+    fn from(stored: StoredAttachment) -> Self {
+        let media_type = media_type_essence(&stored.media_type);
+        Self {
+            blob: BlobId::from_text(&stored.blob),
+            media_type: media_type.unwrap_or_else(|| UNKNOWN_TYPE.to_owned()),
+            name: clean_name(&stored.name),
+            size: stored.size,
+            at: stored.at,
+            data: BlobData::default(),
+        }
+    }
+}
+
+/// The media type of bytes that nothing is known about.
+const UNKNOWN_TYPE: &str = "application/octet-stream";
 
 /// The bytes of an attachment, if they are loaded. No part of its identity.
 #[derive(Clone, Default)]
@@ -139,8 +187,12 @@ impl ReadableKinds {
 pub enum AttachmentError {
     #[error("{0} is empty")]
     Empty(String),
-    #[error("{name} has {size} bytes; an attachment may have at most {MAX_ATTACHMENT_BYTES}")]
+    #[error("{name} has {}; an attachment may have at most {}", format_bytes(*size as u64), format_bytes(MAX_ATTACHMENT_BYTES as u64))]
     TooLarge { name: String, size: usize },
+    #[error("{0} files are attached; a message may have at most {MAX_ATTACHMENTS}")]
+    TooMany(usize),
+    #[error("the attached files have {} together; a message may have at most {}", format_bytes(*.0), format_bytes(MAX_MESSAGE_BYTES))]
+    TooLargeTogether(u64),
     #[error("`{0}` is not a media type")]
     MediaType(String),
     #[error("the content of {0} is not valid base64")]
@@ -169,7 +221,7 @@ impl Attachment {
         let media_type = match media_type {
             Some(claimed) => checked_media_type(claimed, detected, &name)?,
             None => detected
-                .unwrap_or_else(|| media_type_of_name(&name))
+                .unwrap_or_else(|| media_type_of(&bytes, &name))
                 .to_owned(),
         };
         Ok(Self {
@@ -232,6 +284,39 @@ impl Attachment {
         }
     }
 
+    /// Checks the number and the size of the attachments of one message.
+    pub fn check_all(attachments: &[Self]) -> Result<(), AttachmentError> {
+        if attachments.len() > MAX_ATTACHMENTS {
+            return Err(AttachmentError::TooMany(attachments.len()));
+        }
+        let bytes = attachments.iter().map(|attachment| attachment.size).sum();
+        if bytes > MAX_MESSAGE_BYTES {
+            return Err(AttachmentError::TooLargeTogether(bytes));
+        }
+        Ok(())
+    }
+
+    /// Returns the text of a text file, if its bytes are loaded. UTF-16 has a mark at its beginning; other
+    /// bytes that are not UTF-8 are shown as replacement characters.
+    pub fn text(&self) -> Option<String> {
+        let bytes = self.data.bytes().filter(|_| self.is_text())?;
+        let units = |combine: fn([u8; 2]) -> u16| -> Vec<u16> {
+            let pairs = bytes[2..].chunks_exact(2);
+            pairs.map(|pair| combine([pair[0], pair[1]])).collect()
+        };
+        Some(match &bytes[..] {
+            [0xff, 0xfe, ..] => String::from_utf16_lossy(&units(u16::from_le_bytes)),
+            [0xfe, 0xff, ..] => String::from_utf16_lossy(&units(u16::from_be_bytes)),
+            _ => String::from_utf8_lossy(bytes).into_owned(),
+        })
+    }
+
+    /// Returns true for a text file, which a model reads as text.
+    pub fn is_text(&self) -> bool {
+        let media_type = self.media_type.as_str();
+        media_type.starts_with("text/") || TEXT_TYPES.contains(&media_type)
+    }
+
     /// Returns the text that stands for the attachment where it cannot be shown.
     pub fn placeholder(&self) -> String {
         let word = match self.kind() {
@@ -239,8 +324,10 @@ impl Attachment {
             AttachmentKind::Pdf | AttachmentKind::Other => "file",
         };
         format!(
-            "[{word} {}, {}, {} bytes]",
-            self.name, self.media_type, self.size
+            "[{word} {}, {}, {}]",
+            self.name,
+            self.media_type,
+            format_bytes(self.size)
         )
     }
 
@@ -256,15 +343,15 @@ impl Attachment {
     }
 }
 
-/// Returns the last component of a path as one short line.
+/// Returns the last component of a path as one short line. It is a valid file name, never hidden.
 fn clean_name(name: &str) -> String {
     let base = name.rsplit(['/', '\\']).next().unwrap_or(name);
-    let line: String = one_line(base)
+    let mut line: String = one_line(base)
         .chars()
         .filter(|c| !matches!(c, '[' | ']' | '<' | '>' | '"'))
-        .take(MAX_NAME_CHARS)
         .collect();
-    match line.trim() {
+    line.truncate(line.floor_char_boundary(MAX_NAME_BYTES));
+    match line.trim().trim_start_matches('.').trim() {
         "" => "attachment".to_owned(),
         name => name.to_owned(),
     }
@@ -296,6 +383,21 @@ fn detect_media_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// Returns a media type without parameters, or `None` if it is malformed.
+fn media_type_essence(media_type: &str) -> Option<String> {
+    let essence = media_type.split(';').next().unwrap_or_default();
+    let essence = essence.trim().to_ascii_lowercase();
+    let is_token = |text: &str| {
+        !text.is_empty()
+            && text
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "!#$&-^_.+".contains(c))
+    };
+    let (kind, subtype) = essence.split_once('/')?;
+    let is_valid = essence.len() <= 100 && is_token(kind) && is_token(subtype);
+    is_valid.then_some(essence)
+}
+
 /// Types that a provider checks: the bytes must agree.
 const CHECKED_TYPES: [&str; 5] = [
     "image/png",
@@ -312,23 +414,10 @@ fn checked_media_type(
     detected: Option<&'static str>,
     name: &str,
 ) -> Result<String, AttachmentError> {
-    let essence = claimed.split(';').next().unwrap_or_default();
-    let essence = essence.trim().to_ascii_lowercase();
-    let is_token = |text: &str| {
-        !text.is_empty()
-            && text
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "!#$&-^_.+".contains(c))
+    let Some(essence) = media_type_essence(claimed) else {
+        let shown = one_line(claimed).chars().take(100).collect();
+        return Err(AttachmentError::MediaType(shown));
     };
-    let is_valid = essence.len() <= 100
-        && essence
-            .split_once('/')
-            .is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype));
-    if !is_valid {
-        return Err(AttachmentError::MediaType(
-            one_line(claimed).chars().take(100).collect(),
-        ));
-    }
     match detected {
         Some(detected) => Ok(detected.to_owned()),
         None if CHECKED_TYPES.contains(&essence.as_str()) => Err(AttachmentError::WrongContent {
@@ -339,10 +428,43 @@ fn checked_media_type(
     }
 }
 
-/// Returns the media type for a file name, by its extension.
-fn media_type_of_name(name: &str) -> &'static str {
+/// Media types of text, besides `text/*`.
+const TEXT_TYPES: [&str; 6] = [
+    "application/json",
+    "application/xml",
+    "application/yaml",
+    "application/toml",
+    "application/javascript",
+    "image/svg+xml",
+];
+
+/// Formats a number of bytes for people.
+fn format_bytes(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..1_000_000 => format!("{} KiB", bytes / 1024),
+        _ => format!("{:.1} MiB", bytes as f64 / (1024.0 * 1024.0)),
+    }
+}
+
+/// Returns the media type of bytes without a known beginning: by the extension of the name, else text or
+/// not.
+fn media_type_of(bytes: &[u8], name: &str) -> &'static str {
+    match media_type_of_name(name) {
+        Some(media_type) => media_type,
+        None if is_plain_text(bytes) => "text/plain",
+        None => UNKNOWN_TYPE,
+    }
+}
+
+fn is_plain_text(bytes: &[u8]) -> bool {
+    let is_utf16 = matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
+    is_utf16 || std::str::from_utf8(bytes).is_ok_and(|text| !text.contains('\0'))
+}
+
+fn media_type_of_name(name: &str) -> Option<&'static str> {
     let extension = name.rsplit_once('.').map(|(_, extension)| extension);
-    match extension.map(str::to_ascii_lowercase).as_deref() {
+    Some(match extension.map(str::to_ascii_lowercase).as_deref() {
         Some("txt" | "log") => "text/plain",
         Some("md" | "markdown") => "text/markdown",
         Some("csv") => "text/csv",
@@ -352,8 +474,8 @@ fn media_type_of_name(name: &str) -> &'static str {
         Some("zip") => "application/zip",
         Some("docx") => "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
         Some("xlsx") => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        _ => "application/octet-stream",
-    }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -430,7 +552,20 @@ mod tests {
         ] {
             assert_eq!(clean_name(name), clean, "{name:?}");
         }
-        assert_eq!(clean_name(&"é".repeat(500)).chars().count(), MAX_NAME_CHARS);
+        assert_eq!(clean_name(&"é".repeat(500)).len(), MAX_NAME_BYTES);
+        assert_eq!(clean_name("..bashrc"), "bashrc");
+    }
+
+    /// A log from elsewhere cannot bring a path, a terminal sequence or a header.
+    #[test]
+    fn a_stored_attachment_is_cleaned() {
+        let json = serde_json::json!({
+            "blob": "../x", "media_type": "image/png\r\nX: y", "name": "../../etc/cron.d/\u{1b}]0;x", "size": 1,
+        });
+        let read: Attachment = serde_json::from_value(json).unwrap();
+        assert_eq!(read.name, "0;x");
+        assert_eq!(read.media_type, UNKNOWN_TYPE);
+        assert_eq!(read.blob.as_str(), "");
     }
 
     #[test]

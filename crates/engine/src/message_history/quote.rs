@@ -8,9 +8,9 @@ use lango_text::token_estimate;
 /// The cap for quoted text (B41).
 const MAX_QUOTE_TOKENS: usize = 6_000;
 
-/// Quotes the context of a request.
+/// Quotes the context of a request. Its source has already capped it.
 pub(super) fn context(source: &str, text: &str) -> String {
-    fence("context", "source", source, text)
+    fence_unbounded("context", "source", source, text)
 }
 
 /// Quotes the digest of the earlier part of the session. Its source has already capped it.

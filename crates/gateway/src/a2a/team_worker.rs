@@ -4,7 +4,7 @@
 use futures::future::{BoxFuture, FutureExt};
 use lango_domain::Content;
 use lango_domain::approval::{ApprovalQuestion, ApprovalScope};
-use lango_domain::content::{Attachment, AttachmentError, MAX_ATTACHMENTS};
+use lango_domain::content::{Attachment, AttachmentError};
 use lango_domain::event::CallId;
 use lango_domain::markers::ATTACHMENTS_ONLY_REQUEST;
 use lango_domain::session::SessionKeyRef;
@@ -187,10 +187,7 @@ fn request_content(message: &Message) -> Result<Content, ProtocolError> {
             }
         }
     }
-    if content.attachments.len() > MAX_ATTACHMENTS {
-        let limit = format!("a message may have at most {MAX_ATTACHMENTS} files");
-        return Err(invalid_parts(&limit));
-    }
+    Attachment::check_all(&content.attachments).map_err(invalid_file)?;
     if content.is_empty() {
         return Err(invalid_parts("the message is empty"));
     }
@@ -208,6 +205,8 @@ fn invalid_file(error: AttachmentError) -> ProtocolError {
         }
         AttachmentError::Empty(_)
         | AttachmentError::TooLarge { .. }
+        | AttachmentError::TooMany(_)
+        | AttachmentError::TooLargeTogether(_)
         | AttachmentError::Base64(_) => invalid_parts(&reason),
     }
 }

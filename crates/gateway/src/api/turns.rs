@@ -10,7 +10,7 @@ use axum::response::sse::Event as Frame;
 use futures::StreamExt;
 use futures::future::ready;
 use futures::stream::{self, Stream};
-use lango_domain::content::{Attachment, MAX_ATTACHMENTS};
+use lango_domain::content::Attachment;
 use lango_domain::event::{Event, SessionId, Update};
 use lango_domain::markers::ATTACHMENTS_ONLY_REQUEST;
 use lango_domain::session::SessionKey;
@@ -22,11 +22,11 @@ use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::attachments::{bad_attachment, too_many_attachments};
+use crate::attachments::bad_attachment;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::extract::{
-    JsonBody, NOT_BLANK_PATTERN, PathName, QueryParams, SessionName, parse_session_id,
+    JsonBody, NOT_BLANK_PATTERN, Object, PathName, QueryParams, SessionName, parse_session_id,
 };
 use crate::gateway::Gateway;
 use crate::sse::{self, DeltaMode};
@@ -47,7 +47,7 @@ pub(crate) struct TurnBody {
     /// Images and files of the request.
     #[serde(default)]
     #[schemars(length(max = 20))]
-    pub attachments: Vec<AttachmentBody>,
+    pub attachments: Vec<Object<AttachmentBody>>,
     /// The session of the turn; a new one if omitted.
     #[serde(default)]
     #[schemars(with = "Option<SessionName>")]
@@ -181,6 +181,10 @@ async fn turn_input(
             "the request is empty",
             "set `text` to the request",
         )),
+        (true, None) if !body.attachments.is_empty() => Err(ApiError::bad_request(
+            "`attachments` cannot be combined with `resume`",
+            "omit `attachments` or `resume`",
+        )),
         (true, Some(_)) => Err(ApiError::bad_request(
             "`text` cannot be combined with `resume`; the suspended turn already has its request",
             "omit `text` or `resume`",
@@ -205,16 +209,15 @@ async fn turn_input(
     }
 }
 
-fn parse_attachments(bodies: &[AttachmentBody]) -> Result<Vec<Attachment>, ApiError> {
-    if bodies.len() > MAX_ATTACHMENTS {
-        return Err(too_many_attachments());
-    }
-    let parse = |body: &AttachmentBody| {
+fn parse_attachments(bodies: &[Object<AttachmentBody>]) -> Result<Vec<Attachment>, ApiError> {
+    let parse = |Object(body): &Object<AttachmentBody>| {
         let name = body.name.as_deref().unwrap_or("attachment");
         Attachment::from_base64(&body.data, name, body.media_type.as_deref())
     };
-    let parsed = bodies.iter().map(parse).collect::<Result<_, _>>();
-    parsed.map_err(bad_attachment)
+    let parsed = bodies.iter().map(parse).collect::<Result<Vec<_>, _>>();
+    let parsed = parsed.map_err(bad_attachment)?;
+    Attachment::check_all(&parsed).map_err(bad_attachment)?;
+    Ok(parsed)
 }
 
 pub(crate) fn parse_agent_name(name: &str) -> Result<AgentName, ApiError> {

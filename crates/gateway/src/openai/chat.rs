@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use lango_domain::Content;
-use lango_domain::content::{Attachment, MAX_ATTACHMENTS};
+use lango_domain::content::Attachment;
 use lango_domain::markers::ATTACHMENTS_ONLY_REQUEST;
 use lango_text::suggest;
 use schemars::{JsonSchema, Schema};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::TEAM_MODEL;
 use crate::api::turns::parse_agent_name;
-use crate::attachments::{bad_attachment, too_many_attachments};
+use crate::attachments::bad_attachment;
 use crate::error::ApiError;
 use crate::extract::{NOT_BLANK_PATTERN, Object};
 use crate::gateway::ServedTeam;
@@ -171,6 +171,12 @@ impl ChatRequest {
             let content = parse_content(message.content)?;
             match message.role.as_str() {
                 "system" | "developer" | "user" | "assistant" if content.is_empty() => {}
+                "system" | "developer" | "assistant" if !content.attachments.is_empty() => {
+                    return Err(ApiError::bad_request(
+                        "only messages of the user may have images and files",
+                        "send them in a message with the role user",
+                    ));
+                }
                 "system" | "developer" => append_paragraph(&mut system, &content.text),
                 "user" => match history.last_mut() {
                     Some(ChatMessage::User(previous)) => previous.append(content),
@@ -186,9 +192,7 @@ impl ChatRequest {
                 "end `messages` with {\"role\": \"user\", \"content\": \"…\"}",
             ));
         };
-        if request.attachments.len() > MAX_ATTACHMENTS {
-            return Err(too_many_attachments());
-        }
+        Attachment::check_all(&request.attachments).map_err(bad_attachment)?;
         if request.text.is_empty() {
             request.push_paragraph(ATTACHMENTS_ONLY_REQUEST);
         }
@@ -220,6 +224,7 @@ impl ChatRequest {
     /// Returns the first request of the conversation.
     pub fn first_request(&self) -> &str {
         let first = self.history.iter().find_map(|message| match message {
+            ChatMessage::User(content) if content.text.is_empty() => Some(ATTACHMENTS_ONLY_REQUEST),
             ChatMessage::User(content) => Some(content.text.as_str()),
             ChatMessage::Assistant(_) => None,
         });

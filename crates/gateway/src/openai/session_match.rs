@@ -85,6 +85,8 @@ pub(crate) async fn find_or_create_session(
     if let Some(found) = find_session(gateway, principal, chat, &prefix).await? {
         return Ok(found);
     }
+    // A request that is refused must not leave its history behind.
+    gateway.check_capacity(principal)?;
     // Claim the session before the import: afterwards, requests with the same history match it.
     let claim = gateway.session_claims().claim(&SessionKey {
         principal: principal.clone(),

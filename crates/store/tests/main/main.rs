@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod access_tokens;
 #[cfg(test)]
+mod blobs;
+#[cfg(test)]
 mod conformance;
 #[cfg(test)]
 mod damage;

@@ -5,11 +5,13 @@ use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lango_domain::Stores;
 use lango_domain::content::Attachment;
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::SessionKeyRef;
+use lango_text::sanitize::one_line;
 use serde_json::json;
 
 use super::load_events;
@@ -25,25 +27,33 @@ pub async fn run(
     let (mut plain, mut items, mut seen) = (String::new(), Vec::new(), HashSet::new());
     for event in &events {
         for attachment in event.attachments() {
-            if !seen.insert(&attachment.blob) {
+            if !seen.insert((&attachment.blob, &attachment.name)) {
                 continue;
             }
-            let saved = match save {
-                Some(folder) => save_attachment(stores, session, attachment, folder).await?,
+            let bytes = load(stores, session, attachment).await?;
+            let is_lost = bytes.is_none();
+            let saved = match save.zip(bytes) {
+                Some((folder, bytes)) => Some(save_attachment(attachment, &bytes, folder)?),
                 None => None,
             };
             let shown = saved.as_ref().map_or_else(
                 || attachment.name.clone(),
                 |file| file.display().to_string(),
             );
+            let lost = if is_lost { ", its content is lost" } else { "" };
             let about = format!(
-                "{}, {} bytes, {}",
+                "{}, {} bytes, {}{lost}",
                 attachment.media_type, attachment.size, event.author
             );
-            let _ = writeln!(plain, "{} {}", styled(NAME, shown), styled(DIM, about));
+            let _ = writeln!(
+                plain,
+                "{} {}",
+                styled(NAME, one_line(&shown)),
+                styled(DIM, about)
+            );
             items.push(json!({
                 "blob": attachment.blob, "name": attachment.name, "media_type": attachment.media_type,
-                "size": attachment.size, "seq": event.seq, "author": event.author, "saved": saved,
+                "size": attachment.size, "seq": event.seq, "author": event.author, "saved": saved, "lost": is_lost,
             }));
         }
     }
@@ -53,44 +63,49 @@ pub async fn run(
     Ok(CommandOutput::new(plain, json!({ "items": items })))
 }
 
-/// Writes the bytes to a new file in the folder. Returns `None` if they are lost.
-async fn save_attachment(
+/// Returns the bytes, or `None` if they are lost.
+async fn load(
     stores: &Stores,
     session: &SessionId,
     attachment: &Attachment,
-    folder: &Path,
-) -> Result<Option<PathBuf>, CliError> {
+) -> Result<Option<Arc<[u8]>>, CliError> {
     let key = SessionKeyRef {
         session,
         principal: &Principal::local(),
     };
-    let Some(bytes) = stores.blobs.blob(key, &attachment.blob).await? else {
-        return Ok(None);
-    };
+    Ok(stores.blobs.blob(key, &attachment.blob).await?)
+}
+
+/// Writes the bytes to a new file in the folder.
+fn save_attachment(
+    attachment: &Attachment,
+    bytes: &[u8],
+    folder: &Path,
+) -> Result<PathBuf, CliError> {
     let failed = |error: std::io::Error| {
         CliError::usage(format!("cannot save to {}: {error}", folder.display()))
     };
     fs::create_dir_all(folder).map_err(failed)?;
-    for number in 0.. {
+    for number in 0..1_000 {
         let file = folder.join(numbered_name(&attachment.name, number));
         match OpenOptions::new().write(true).create_new(true).open(&file) {
             Ok(mut opened) => {
-                opened.write_all(&bytes).map_err(failed)?;
-                return Ok(Some(file));
+                opened.write_all(bytes).map_err(failed)?;
+                return Ok(file);
             }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists && number < 1_000 => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(failed(error)),
         }
     }
-    Ok(None)
+    Err(CliError::usage(format!(
+        "{} has too many files named {}",
+        folder.display(),
+        attachment.name
+    )))
 }
 
-/// Returns `photo.png`, `photo-1.png`, and so on. A name never begins with a dot.
+/// Returns `photo.png`, `photo-1.png`, and so on. An attachment's name is always a plain file name.
 fn numbered_name(name: &str, number: usize) -> String {
-    let name = match name.trim_start_matches('.') {
-        "" => "attachment",
-        name => name,
-    };
     match (number, name.rsplit_once('.')) {
         (0, _) => name.to_owned(),
         (_, Some((stem, extension))) => format!("{stem}-{number}.{extension}"),
@@ -106,7 +121,6 @@ mod tests {
     fn names_get_numbers_before_the_extension() {
         assert_eq!(numbered_name("a.png", 0), "a.png");
         assert_eq!(numbered_name("a.png", 2), "a-2.png");
-        assert_eq!(numbered_name("..bashrc", 0), "bashrc");
-        assert_eq!(numbered_name("...", 1), "attachment-1");
+        assert_eq!(numbered_name("a", 1), "a-1");
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lango_app::{LegacyMessage, replay_author};
+use lango_app::{LegacyMessage, check_value_count, replay_author};
 use lango_domain::content::{Attachment, BlobData, BlobId};
 use lango_domain::event::{Branch, EVENT_VERSION, Event, EventBody, Principal, SessionId, TurnId};
 use lango_domain::session::SessionKeyRef;
@@ -23,6 +23,9 @@ use crate::output::{CliError, CommandOutput};
 
 /// The maximum size of an imported file.
 const MAX_IMPORT_BYTES: u64 = 256 * 1024 * 1024;
+
+/// The maximum number of JSON values in one line.
+const MAX_LINE_VALUES: usize = 1_000_000;
 
 /// The prefix of the label of imported events.
 const IMPORT_LABEL_PREFIX: &str = "the imported session ";
@@ -177,15 +180,24 @@ pub async fn import(
         .map(|event| Arc::new(sanitize_imported(event, &source)))
         .collect();
     let count = events.len();
+    let lost = lost_files(&events);
     stores
         .catalog
         .import_session(&Principal::local(), &session, events)
         .await?;
-    let json = json!({ "session": session, "events": count });
-    Ok(CommandOutput::new(
-        format!("{session}: {count} events.\n"),
-        json,
-    ))
+    let json = json!({ "session": session, "events": count, "lost_files": lost });
+    let mut plain = format!("{session}: {count} events.\n");
+    if !lost.is_empty() {
+        let _ = writeln!(plain, "The file lacks the content of {}.", lost.join(", "));
+    }
+    Ok(CommandOutput::new(plain, json))
+}
+
+/// Returns the names of attachments whose bytes are not in the file.
+fn lost_files(events: &[Arc<Event>]) -> Vec<String> {
+    let attachments = events.iter().flat_map(|event| event.attachments());
+    let lost = attachments.filter(|attachment| attachment.data.bytes().is_none());
+    lost.map(|attachment| attachment.name.clone()).collect()
 }
 
 fn read_import_file(file: &Path) -> Result<String, CliError> {
@@ -220,6 +232,7 @@ struct ImportReader {
 impl ImportReader {
     fn read_line(&mut self, line: &str) -> Result<(), String> {
         let described = |error: serde_json::Error| error.to_string();
+        check_value_count(line.as_bytes(), MAX_LINE_VALUES).map_err(|error| error.to_string())?;
         let value: Value = serde_json::from_str(line).map_err(described)?;
         match value.get("type").and_then(Value::as_str) {
             Some(BLOB_TYPE) => self.read_blob(serde_json::from_value(value).map_err(described)?),
@@ -228,6 +241,9 @@ impl ImportReader {
                 for attachment in event.body.attachments_mut() {
                     let data = self.blobs.get(&attachment.blob).cloned();
                     attachment.data = data.unwrap_or_default();
+                    if let Some(bytes) = attachment.data.bytes() {
+                        attachment.size = bytes.len() as u64;
+                    }
                 }
                 self.events.push(event);
                 Ok(())
