@@ -23,8 +23,8 @@ pub use job::{
 };
 pub use lease::{LeaseClaim, LeaseOutcome, SchedulerLease};
 pub use run::{
-    NewOccurrence, NewRun, OccurrenceDecision, Recovery, Run, RunClaim, RunEnd, RunKind,
-    RunProgress, RunQuery, RunState, RunStep, StepDecision, StepState,
+    DecisionRewind, NewOccurrence, NewRun, OccurrenceDecision, Recovery, Run, RunClaim, RunEnd,
+    RunKind, RunProgress, RunQuery, RunState, RunStep, StepDecision, StepState,
 };
 pub use saved_workflow::{NewSavedWorkflow, SavedWorkflow, WorkflowStore};
 pub use store::{Agenda, AutomationStore, DeliveryStore, JobStore, LeaseStore, RunStore};

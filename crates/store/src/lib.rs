@@ -19,6 +19,7 @@ mod knowledge;
 mod maintenance;
 mod memory;
 mod reserve;
+mod scheduler_lock;
 mod session_locks;
 mod session_search;
 mod sessions;

@@ -18,6 +18,7 @@ use crate::error::sqlite_error;
 
 use crate::event_rows;
 use crate::reserve::DiskReserve;
+use crate::scheduler_lock::SchedulerLock;
 use crate::session_locks::SessionLocks;
 use crate::writer::{StoreWriter, WriteError};
 
@@ -38,6 +39,7 @@ struct SqliteStoreInner {
     reserve: Option<DiskReserve>,
     readers: Mutex<Vec<Connection>>,
     locks: SessionLocks,
+    scheduler_lock: SchedulerLock,
     damage: DamageLog,
 }
 
@@ -115,10 +117,12 @@ impl SqliteStore {
         write_access: WriteAccess,
         reserve: Option<DiskReserve>,
     ) -> Self {
-        let folder = match &location {
-            StoreLocation::File(file) => Some(lock_folder(file)),
+        let file_beside = |suffix: &str| match &location {
+            StoreLocation::File(file) => Some(path_beside(file, suffix)),
             StoreLocation::Memory => None,
         };
+        let folder = file_beside("-locks");
+        let scheduler_lock = SchedulerLock::new(file_beside("-scheduler"));
         let (locks, readers, damage) = (
             SessionLocks::new(folder),
             Mutex::default(),
@@ -132,6 +136,7 @@ impl SqliteStore {
                 reserve,
                 readers,
                 locks,
+                scheduler_lock,
                 damage,
             }),
         }
@@ -204,6 +209,10 @@ impl SqliteStore {
         &self.inner.locks
     }
 
+    pub(crate) fn scheduler_lock(&self) -> &SchedulerLock {
+        &self.inner.scheduler_lock
+    }
+
     /// Runs `write` on the writer thread, with exclusive use of its connection.
     pub(crate) async fn write<T, Write>(&self, write: Write) -> Result<T, StoreError>
     where
@@ -271,12 +280,12 @@ impl SqliteStoreInner {
     }
 }
 
-/// Returns the folder of the lock files. It is next to the canonical path of the store, so that
+/// Returns the path of a lock file or folder. It is next to the canonical path of the store, so that
 /// every process finds the same locks, whichever path it opened.
-fn lock_folder(file: &std::path::Path) -> PathBuf {
+fn path_beside(file: &std::path::Path, suffix: &str) -> PathBuf {
     let file = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
     let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push("-locks");
+    name.push(suffix);
     file.with_file_name(name)
 }
 

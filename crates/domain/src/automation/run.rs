@@ -24,7 +24,7 @@ pub struct Run {
     pub state: RunState,
     /// Why the run is in this state, for people.
     pub reason: Option<String>,
-    /// The number of times that it was started.
+    /// The number of times that it was started since it last waited or was suspended.
     pub attempt: u32,
     /// The lease number of the process that started it last.
     pub lease: Option<LeaseNumber>,
@@ -143,7 +143,20 @@ pub struct OccurrenceDecision {
     /// The earlier runs that an occurrence replaces: queued ones are cancelled, running ones are asked to
     /// stop.
     pub replaced: Vec<RunId>,
+    /// Notices about what was missed.
+    pub deliveries: Vec<NewDelivery>,
     pub at: Timestamp,
+}
+
+/// Takes back how far a job was decided, because the clock was wrong. Occurrences that ran keep their row;
+/// those that were skipped or missed after the new time lose it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecisionRewind {
+    pub job: JobId,
+    /// The version of the job. Nothing is stored if it was edited since.
+    pub job_version: u64,
+    pub decided_until: Timestamp,
+    pub next_due: Option<Timestamp>,
 }
 
 /// One decided occurrence of a job.
@@ -175,7 +188,7 @@ pub struct Recovery {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunProgress {
     pub run: RunId,
-    /// `Running`, `Waiting` or `Queued`.
+    /// `Running`, `Waiting`, or `Queued` if its process is shutting down.
     pub state: RunState,
     pub reason: Option<String>,
     /// Replaces the session if set.
@@ -190,6 +203,7 @@ pub struct RunEnd {
     pub run: RunId,
     /// A final state.
     pub state: RunState,
+    /// Replaces the reason if set.
     pub reason: Option<String>,
     pub at: Timestamp,
     pub result: Option<String>,

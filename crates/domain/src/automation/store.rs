@@ -4,12 +4,12 @@
 use jiff::Timestamp;
 
 use super::{
-    ClaimDeliveries, Delivery, DeliveryEnd, DeliveryId, DeliveryQuery, InboxEntry, InboxSelection,
-    Job, JobEdit, JobId, LeaseClaim, LeaseNumber, LeaseOutcome, NewDelivery, NewInboxEntry, NewJob,
-    NewRun, OccurrenceDecision, Recovery, Run, RunClaim, RunEnd, RunId, RunProgress, RunQuery,
-    RunStep, SchedulerLease, StepDecision, StepState, WorkflowStore,
+    ClaimDeliveries, DecisionRewind, Delivery, DeliveryEnd, DeliveryId, DeliveryQuery, InboxEntry,
+    InboxSelection, Job, JobEdit, JobId, LeaseClaim, LeaseNumber, LeaseOutcome, NewDelivery,
+    NewInboxEntry, NewJob, NewRun, OccurrenceDecision, Recovery, Run, RunClaim, RunEnd, RunId,
+    RunProgress, RunQuery, RunStep, SchedulerLease, StepDecision, StepState, WorkflowStore,
 };
-use crate::event::Principal;
+use crate::event::{Principal, SessionId};
 use crate::session::StoreFuture;
 
 /// Everything that automation stores.
@@ -63,6 +63,12 @@ pub trait JobStore: Send + Sync {
         lease: LeaseNumber,
         decision: OccurrenceDecision,
     ) -> StoreFuture<'_, Option<usize>>;
+
+    /// Returns jobs of all principals that are decided beyond a time. Slow; only for a clock that was wrong.
+    fn jobs_decided_after(&self, at: Timestamp) -> StoreFuture<'_, Vec<Job>>;
+
+    /// Takes decisions back. Returns false, with nothing stored, if the job was edited or removed since.
+    fn rewind_job(&self, lease: LeaseNumber, rewind: DecisionRewind) -> StoreFuture<'_, bool>;
 }
 
 /// Stores runs and the steps of workflows.
@@ -71,6 +77,13 @@ pub trait RunStore: Send + Sync {
     fn submit_run(&self, run: NewRun) -> StoreFuture<'_, Run>;
 
     fn run<'a>(&'a self, principal: &'a Principal, run: RunId) -> StoreFuture<'a, Option<Run>>;
+
+    /// Returns the run, or the run of the step, that works in a session.
+    fn run_of_session<'a>(
+        &'a self,
+        principal: &'a Principal,
+        session: &'a SessionId,
+    ) -> StoreFuture<'a, Option<Run>>;
 
     /// Returns the matching runs, newest first.
     fn runs(&self, query: RunQuery) -> StoreFuture<'_, Vec<Run>>;
@@ -210,7 +223,8 @@ pub trait DeliveryStore: Send + Sync {
 
 /// Stores the lease of the scheduler.
 pub trait LeaseStore: Send + Sync {
-    /// Acquires the lease if nobody holds it, with a number that was never used before.
+    /// Acquires the lease, with a number that was never used before, if its time is over or its owner is
+    /// known to have ended.
     fn acquire_lease(&self, claim: LeaseClaim) -> StoreFuture<'_, LeaseOutcome>;
 
     fn renew_lease(&self, lease: LeaseNumber, until: Timestamp) -> StoreFuture<'_, ()>;

@@ -4,14 +4,15 @@ use futures::future::FutureExt;
 use jiff::Timestamp;
 use lango_domain::StoreError;
 use lango_domain::automation::{
-    Job, JobEdit, JobId, JobStore, LeaseNumber, NewJob, OccurrenceDecision, RunState,
+    DecisionRewind, Job, JobEdit, JobId, JobStore, LeaseNumber, NewJob, OccurrenceDecision,
+    RunState,
 };
 use lango_domain::event::Principal;
 use lango_domain::session::StoreFuture;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::rows::{JOB_COLUMNS, job, row_name, to_json, to_word};
-use super::{lease, runs};
+use super::{deliveries, lease, runs};
 use crate::event_rows::sortable_time;
 use crate::store::SqliteStore;
 use crate::writer::WriteError;
@@ -109,6 +110,43 @@ impl JobStore for SqliteStore {
         }
         .boxed()
     }
+
+    fn jobs_decided_after(&self, at: Timestamp) -> StoreFuture<'_, Vec<Job>> {
+        async move {
+            self.read(move |connection| {
+                let sql =
+                    format!("SELECT {JOB_COLUMNS} FROM jobs WHERE decided_until > ?1 AND enabled");
+                connection.query_rows(&sql, [sortable_time(at)], row_name("job"), job)
+            })
+            .await
+        }
+        .boxed()
+    }
+
+    fn rewind_job(&self, number: LeaseNumber, new: DecisionRewind) -> StoreFuture<'_, bool> {
+        async move {
+            self.batch(move |connection| {
+                lease::check(connection, number)?;
+                Ok(rewind(connection, &new)?)
+            })
+            .await
+        }
+        .boxed()
+    }
+}
+
+fn rewind(connection: &Connection, rewind: &DecisionRewind) -> rusqlite::Result<bool> {
+    let until = sortable_time(rewind.decided_until);
+    let id = rewind.job.get() as i64;
+    let sql = "UPDATE jobs SET decided_until = ?3, next_due = ?4 WHERE id = ?1 AND version = ?2";
+    let next_due = rewind.next_due.map(sortable_time);
+    let values = params![id, rewind.job_version as i64, until, next_due];
+    if connection.execute(sql, values)? == 0 {
+        return Ok(false);
+    }
+    let sql = "DELETE FROM runs WHERE job = ?1 AND due > ?2 AND state IN ('skipped', 'missed')";
+    connection.execute(sql, params![id, until])?;
+    Ok(true)
 }
 
 /// A job whose occurrences are all over. A paused job is not.
@@ -247,5 +285,6 @@ fn store_decision(
         let state = occurrence.state.as_str();
         added += insert.execute(params![id, due, state, occurrence.reason, at, ended])?;
     }
+    deliveries::insert(connection, &decision.deliveries)?;
     Ok(Some(added))
 }

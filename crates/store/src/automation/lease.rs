@@ -26,21 +26,33 @@ pub(super) fn check(connection: &Connection, lease: LeaseNumber) -> Result<(), W
 impl LeaseStore for SqliteStore {
     fn acquire_lease(&self, claim: LeaseClaim) -> StoreFuture<'_, LeaseOutcome> {
         async move {
-            self.batch(move |connection| acquire(connection, claim))
-                .await
+            // Only a process that has ended loses its lock, whatever the clocks say.
+            let lock = self.scheduler_lock().try_take();
+            let is_owner_gone = lock.is_some();
+            let outcome = self
+                .batch(move |connection| acquire(connection, claim, is_owner_gone))
+                .await?;
+            if let LeaseOutcome::Acquired(lease) = &outcome {
+                self.scheduler_lock().keep(lease.number, lock);
+            }
+            Ok(outcome)
         }
         .boxed()
     }
 
     fn renew_lease(&self, lease: LeaseNumber, until: Timestamp) -> StoreFuture<'_, ()> {
         async move {
-            self.batch(move |connection| {
+            let renewed = self.batch(move |connection| {
                 check(connection, lease)?;
                 let sql = "UPDATE scheduler_lease SET until = ?1";
                 connection.execute(sql, [sortable_time(until)])?;
                 Ok(())
-            })
-            .await
+            });
+            let renewed = renewed.await;
+            if renewed == Err(StoreError::LeaseLost) {
+                self.scheduler_lock().release(lease);
+            }
+            renewed
         }
         .boxed()
     }
@@ -52,7 +64,9 @@ impl LeaseStore for SqliteStore {
                 connection.execute(sql, params![lease.get() as i64, sortable_time(at)])?;
                 Ok(())
             })
-            .await
+            .await?;
+            self.scheduler_lock().release(lease);
+            Ok(())
         }
         .boxed()
     }
@@ -62,11 +76,17 @@ impl LeaseStore for SqliteStore {
     }
 }
 
-fn acquire(connection: &Connection, claim: LeaseClaim) -> Result<LeaseOutcome, WriteError> {
+fn acquire(
+    connection: &Connection,
+    claim: LeaseClaim,
+    is_owner_gone: bool,
+) -> Result<LeaseOutcome, WriteError> {
     let last = find(connection)?;
+    let is_abandoned =
+        |last: &SchedulerLease| is_owner_gone || claim.abandoned.as_ref() == Some(last);
     let is_held = last
         .as_ref()
-        .is_some_and(|last| last.until > claim.at && claim.abandoned.as_ref() != Some(last));
+        .is_some_and(|last| last.until > claim.at && !is_abandoned(last));
     match last {
         Some(last) if is_held => Ok(LeaseOutcome::HeldBy(last)),
         last => {

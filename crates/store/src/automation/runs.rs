@@ -40,6 +40,29 @@ impl RunStore for SqliteStore {
         .boxed()
     }
 
+    fn run_of_session<'a>(
+        &'a self,
+        principal: &'a Principal,
+        session: &'a SessionId,
+    ) -> StoreFuture<'a, Option<Run>> {
+        let (principal, session) = (principal.to_string(), session.to_string());
+        async move {
+            self.read(move |connection| {
+                let sql = format!(
+                    "SELECT {RUN_COLUMNS} FROM runs WHERE principal = ?1 AND id = coalesce(
+                        (SELECT max(id) FROM runs WHERE principal = ?1 AND session = ?2),
+                        (SELECT max(s.run) FROM run_steps s JOIN runs r ON r.id = s.run
+                            WHERE s.session = ?2 AND r.principal = ?1))"
+                );
+                let found =
+                    connection.query_rows(&sql, [principal, session], row_name("run"), run)?;
+                Ok(found.into_iter().next())
+            })
+            .await
+        }
+        .boxed()
+    }
+
     fn runs(&self, query: RunQuery) -> StoreFuture<'_, Vec<Run>> {
         async move {
             self.read(move |connection| {
@@ -285,6 +308,7 @@ pub(super) fn stop(
 fn update_progress(connection: &Connection, progress: &RunProgress) -> rusqlite::Result<bool> {
     // An answer that came while the run was still running must not wait for the deadline.
     let sql = "UPDATE runs SET session = coalesce(?4, session), reason = ?3,
+        attempt = CASE WHEN ?5 IS NOT NULL OR ?2 = 'queued' THEN 0 ELSE attempt END,
         state = CASE WHEN ?5 IS NOT NULL AND EXISTS (SELECT 1 FROM run_steps WHERE run = ?1
             AND state IN ('waiting', 'unknown') AND decision IS NOT NULL) THEN 'queued' ELSE ?2 END,
         resume_at = CASE WHEN EXISTS (SELECT 1 FROM run_steps WHERE run = ?1
@@ -302,7 +326,7 @@ fn update_progress(connection: &Connection, progress: &RunProgress) -> rusqlite:
 
 fn end_run(connection: &Connection, end: &RunEnd) -> rusqlite::Result<bool> {
     let sql =
-        "UPDATE runs SET state = ?2, reason = ?3, ended = ?4, result = ?5, error = ?6, label = ?7,
+        "UPDATE runs SET state = ?2, reason = coalesce(?3, reason), ended = ?4, result = ?5, error = ?6, label = ?7,
         resume_at = NULL WHERE id = ?1 AND ended IS NULL";
     let changed = connection.prepare_cached(sql)?.execute(params![
         end.run.get() as i64,

@@ -2,11 +2,42 @@
 
 use std::process::{Command, Stdio};
 
+use jiff::{SignedDuration, Timestamp};
+use lango_domain::automation::{LeaseClaim, LeaseOutcome, LeaseStore};
 use lango_domain::event::{EventBody, Principal};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_testkit::conformance::{new_event, user_request};
 
 use crate::setup::{id, open};
+
+/// Returns a claim of the lease that would have to wait for an hour.
+fn lease_claim(owner: &str) -> LeaseClaim {
+    LeaseClaim {
+        owner: owner.to_owned(),
+        at: Timestamp::UNIX_EPOCH,
+        until: Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1),
+        abandoned: None,
+    }
+}
+
+/// B120: the lease of a process that has ended is free, although its time is not over.
+#[tokio::test]
+async fn a_dead_process_loses_the_lease() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (open(folder.path()), open(folder.path()));
+    let acquired = first.acquire_lease(lease_claim("first")).await.unwrap();
+    let LeaseOutcome::Acquired(lease) = acquired else {
+        panic!("nobody held it");
+    };
+    let held = second.acquire_lease(lease_claim("second")).await.unwrap();
+    assert_eq!(held, LeaseOutcome::HeldBy(lease.clone()));
+    let again = first.acquire_lease(lease_claim("again")).await.unwrap();
+    assert_eq!(again, LeaseOutcome::HeldBy(lease));
+    // Closes the lock file, as the end of the process would.
+    drop(first);
+    let taken = second.acquire_lease(lease_claim("second")).await.unwrap();
+    assert!(matches!(taken, LeaseOutcome::Acquired(_)));
+}
 
 const FOLDER: &str = "LANGO_TEST_STORE_FOLDER";
 const NUMBER: &str = "LANGO_TEST_STORE_NUMBER";

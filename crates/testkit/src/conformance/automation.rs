@@ -114,6 +114,7 @@ fn decision(job: &Job, occurrences: Vec<NewOccurrence>) -> OccurrenceDecision {
         next_due: last.map(|last| last + SignedDuration::from_secs(10)),
         occurrences,
         replaced: Vec::new(),
+        deliveries: Vec::new(),
         at: last.unwrap_or_default(),
     }
 }

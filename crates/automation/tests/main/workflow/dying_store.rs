@@ -7,14 +7,14 @@ use futures::future::FutureExt;
 use jiff::Timestamp;
 use lango_domain::StoreError;
 use lango_domain::automation::{
-    Agenda, AutomationStore, ClaimDeliveries, Delivery, DeliveryEnd, DeliveryId, DeliveryQuery,
-    DeliveryStore, InboxEntry, InboxSelection, Job, JobEdit, JobId, JobStore, LeaseClaim,
-    LeaseNumber, LeaseOutcome, LeaseStore, NewDelivery, NewInboxEntry, NewJob, NewRun,
+    Agenda, AutomationStore, ClaimDeliveries, DecisionRewind, Delivery, DeliveryEnd, DeliveryId,
+    DeliveryQuery, DeliveryStore, InboxEntry, InboxSelection, Job, JobEdit, JobId, JobStore,
+    LeaseClaim, LeaseNumber, LeaseOutcome, LeaseStore, NewDelivery, NewInboxEntry, NewJob, NewRun,
     NewSavedWorkflow, OccurrenceDecision, Recovery, Run, RunClaim, RunEnd, RunId, RunProgress,
     RunQuery, RunStep, RunStore, SavedWorkflow, SchedulerLease, StepDecision, StepState,
     WorkflowStore,
 };
-use lango_domain::event::Principal;
+use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::StoreFuture;
 
 /// Whether the last write still reached the disk.
@@ -60,6 +60,8 @@ impl JobStore for DyingStore {
         fn add_job(job: NewJob, limit: usize) -> Job;
         fn due_jobs(at: Timestamp, limit: usize) -> Vec<Job>;
         fn decide(lease: LeaseNumber, decision: OccurrenceDecision) -> Option<usize>;
+        fn jobs_decided_after(at: Timestamp) -> Vec<Job>;
+        fn rewind_job(lease: LeaseNumber, rewind: DecisionRewind) -> bool;
         ref fn edit_job(job: JobId, edit: JobEdit) -> Job;
         ref fn remove_job(job: JobId, at: Timestamp) -> ();
         ref fn job(name: &'a str) -> Option<Job>;
@@ -101,6 +103,7 @@ impl RunStore for DyingStore {
         fn prune_runs(lease: LeaseNumber, before: Timestamp) -> usize;
         fn agenda() -> Agenda;
         ref fn run(run: RunId) -> Option<Run>;
+        ref fn run_of_session(session: &'a SessionId) -> Option<Run>;
         ref fn cancel_run(run: RunId, at: Timestamp) -> bool;
         ref fn steps(run: RunId) -> Vec<RunStep>;
         ref fn answer_step(run: RunId, step: &'a str, decision: StepDecision) -> bool;

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use jiff::SignedDuration;
 use lango_domain::StoreError;
 use lango_domain::automation::{
-    AutomationStore, CatchUp, JobEdit, OverlapRule, RunQuery, RunState,
+    AutomationStore, CatchUp, DecisionRewind, Job, JobEdit, OverlapRule, RunQuery, RunState,
 };
 
 use super::{
@@ -24,6 +24,7 @@ pub(super) async fn check(store: &Arc<dyn AutomationStore>) {
     decisions_are_stored_whole(&**store).await;
     each_occurrence_has_one_row(store).await;
     an_edited_job_is_not_decided(&**store).await;
+    decisions_of_a_wrong_clock_are_taken_back(&**store).await;
     a_removed_job_takes_its_runs_along(&**store).await;
 }
 
@@ -113,7 +114,7 @@ async fn jobs_belong_to_their_principal(store: &dyn AutomationStore) {
 }
 
 async fn due_jobs_are_found(store: &dyn AutomationStore) {
-    let own = |jobs: Vec<lango_domain::automation::Job>| -> Vec<String> {
+    let own = |jobs: Vec<Job>| -> Vec<String> {
         let own = jobs
             .into_iter()
             .filter(|job| job.principal.as_str() == "due");
@@ -216,6 +217,37 @@ async fn an_edited_job_is_not_decided(store: &dyn AutomationStore) {
     assert_eq!(ok(store.runs(RunQuery::newest(owner.clone(), 9)).await), []);
     ok(store.remove_job(&owner, job.id, seconds(1)).await);
     assert_eq!(ok(store.decide(lease, outdated).await), None);
+}
+
+/// B120: what ran keeps its row; what was only decided can be decided again.
+async fn decisions_of_a_wrong_clock_are_taken_back(store: &dyn AutomationStore) {
+    let lease = acquire(store, "rewinds").await;
+    let job = add_job(store, "rewound", "job", 10).await;
+    let states = [RunState::Missed, RunState::Missed, RunState::Queued];
+    let occurrences = states.into_iter().zip([10, 90_020, 90_030]);
+    let occurrences = occurrences.map(|(state, due)| occurrence(due, state));
+    decide(store, lease, &job, occurrences.collect()).await;
+    let beyond = |jobs: Vec<Job>| jobs.iter().any(|found| found.id == job.id);
+    assert!(beyond(ok(store.jobs_decided_after(seconds(90_029)).await)));
+    assert!(!beyond(ok(store.jobs_decided_after(seconds(90_030)).await)));
+    let rewind = DecisionRewind {
+        job: job.id,
+        job_version: job.version,
+        decided_until: seconds(15),
+        next_due: Some(seconds(20)),
+    };
+    let outdated = DecisionRewind {
+        job_version: job.version + 1,
+        ..rewind.clone()
+    };
+    assert!(!ok(store.rewind_job(lease, outdated).await));
+    assert!(ok(store.rewind_job(lease, rewind).await));
+    let runs = ok(store.runs(RunQuery::newest(principal("rewound"), 9)).await);
+    let left: Vec<i64> = runs.iter().map(|run| run.due.as_second()).collect();
+    assert_eq!(left, [90_030, 10]);
+    let found = ok(store.job(&principal("rewound"), "job").await);
+    let times = found.map(|job| (job.decided_until, job.next_due));
+    assert_eq!(times, Some((seconds(15), Some(seconds(20)))));
 }
 
 async fn a_removed_job_takes_its_runs_along(store: &dyn AutomationStore) {

@@ -2,8 +2,8 @@
 
 use lango_domain::StoreError;
 use lango_domain::automation::{
-    AutomationStore, ClaimDeliveries, DeliveryEnd, Job, LeaseClaim, LeaseNumber, LeaseOutcome,
-    Recovery, RunId, RunProgress, RunQuery, RunState, RunStep, SchedulerLease,
+    AutomationStore, ClaimDeliveries, DecisionRewind, DeliveryEnd, Job, LeaseClaim, LeaseNumber,
+    LeaseOutcome, Recovery, RunId, RunProgress, RunQuery, RunState, RunStep, SchedulerLease,
 };
 
 use super::deliveries::{delivery, query as delivery_query};
@@ -118,7 +118,7 @@ async fn all_writes(
     old: LeaseNumber,
     job: &Job,
     run: RunId,
-) -> [Result<(), StoreError>; 11] {
+) -> [Result<(), StoreError>; 12] {
     let progress = RunProgress {
         run,
         state: RunState::Running,
@@ -136,6 +136,12 @@ async fn all_writes(
         limit: 9,
     };
     let decision = decision(job, vec![occurrence(1, RunState::Queued)]);
+    let rewind = DecisionRewind {
+        job: job.id,
+        job_version: job.version,
+        decided_until: seconds(0),
+        next_due: None,
+    };
     let step = RunStep::pending(run, "a");
     let end = end(run, RunState::Done, 9);
     let sent = vec![delivery("fenced", None)];
@@ -144,6 +150,7 @@ async fn all_writes(
     let finished = store.finish_attempt(old, pending[0].id, delivered).await;
     [
         store.decide(old, decision).await.map(drop),
+        store.rewind_job(old, rewind).await.map(drop),
         store.claim_runs(old, claim(9, 9)).await.map(drop),
         store.recover_runs(old, recovery).await.map(drop),
         store.record_progress(old, progress).await.map(drop),

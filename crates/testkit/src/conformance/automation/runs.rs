@@ -56,6 +56,10 @@ async fn runs_go_from_queued_to_done(store: &dyn AutomationStore) {
         .end_run(lease, end(running.id, RunState::Done, 9))
         .await));
     let owner = principal("run");
+    let working = ok(store.run_of_session(&owner, &session).await);
+    assert_eq!(working.map(|run| run.id), Some(running.id));
+    let other = ok(store.run_of_session(&principal("runner"), &session).await);
+    assert_eq!(other, None, "B74");
     let done = ok(store.run(&owner, running.id).await);
     let done = done.unwrap_or_else(|| unreachable!("the run was stored"));
     assert_eq!((done.state, done.ended), (RunState::Done, Some(seconds(9))));
@@ -133,7 +137,7 @@ async fn waiting_runs_continue(store: &dyn AutomationStore) {
         "nobody held it"
     );
     let continued = claim_own(store, next, 50, "waiting").await.remove(0);
-    assert_eq!((continued.id, continued.attempt), (run.id, 2));
+    assert_eq!((continued.id, continued.attempt), (run.id, 1));
     assert_eq!(continued.resume_at, None);
     assert_eq!(continued.started, Some(seconds(1)));
 }

@@ -60,6 +60,9 @@ async fn steps_keep_their_results(store: &dyn AutomationStore) {
     let owner = principal("steps");
     assert_eq!(ok(store.steps(&owner, run).await), [done, last]);
     assert_eq!(ok(store.deliveries(query("steps")).await).len(), 1);
+    let session = SessionId::new("of the step");
+    let working = ok(store.run_of_session(&owner, &session).await);
+    assert_eq!(working.map(|found| found.id), Some(run));
 }
 
 async fn wait(store: &dyn AutomationStore, lease: LeaseNumber, run: RunId) {
