@@ -4,8 +4,12 @@
 pub mod delivery;
 mod execution;
 pub mod natural_time;
+pub mod planning;
 pub mod schedule;
+mod settings;
+pub mod time_text;
 mod timeout;
 pub mod workflow;
 
 pub use execution::{RunContext, RunExecutor, RunOutcome};
+pub use settings::{BackgroundSettings, CronSettings, WorkflowSettings};

@@ -276,6 +276,33 @@ impl ValueTemplate {
     }
 }
 
+/// Formats the template as JSON, with its references as the file writes them.
+impl fmt::Display for ValueTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        shown(self).fmt(f)
+    }
+}
+
+fn shown(template: &ValueTemplate) -> Value {
+    let written = |reference: &Reference| format!("{{{{{reference}}}}}");
+    match template {
+        ValueTemplate::Literal(value) => value.clone(),
+        ValueTemplate::Reference(reference) => Value::String(written(reference)),
+        ValueTemplate::Text(parts) => {
+            let texts = parts.iter().map(|part| match part {
+                TextPart::Plain(text) => text.clone(),
+                TextPart::Reference(reference) => written(reference),
+            });
+            Value::String(texts.collect())
+        }
+        ValueTemplate::List(items) => items.iter().map(shown).collect(),
+        ValueTemplate::Object(entries) => entries
+            .iter()
+            .map(|(key, item)| (key.clone(), shown(item)))
+            .collect(),
+    }
+}
+
 /// A reference that has no value in this run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` has no value in this run")]
