@@ -60,6 +60,7 @@ async fn measure_commands(root: &Path, runs: usize) -> Result<()> {
                 folder: root.to_path_buf(),
                 stdin: String::new(),
                 timeout: None,
+                env: Vec::new(),
                 extra_read_paths: Vec::new(),
             };
             shell

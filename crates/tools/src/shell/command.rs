@@ -13,6 +13,8 @@ pub struct CommandRequest {
     pub stdin: String,
     /// `None` for the default timeout.
     pub timeout: Option<Duration>,
+    /// Variables that are set for this command alone.
+    pub env: Vec<(String, String)>,
     /// Folders outside of the workspace that it may read.
     pub extra_read_paths: Vec<PathBuf>,
 }

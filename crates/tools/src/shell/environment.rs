@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use lango_domain::{Intent, ToolError};
+
 const DEFAULT_VARIABLES: [&str; 11] = [
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "NO_COLOR", "EDITOR",
     "HOSTNAME",
@@ -76,6 +78,69 @@ pub fn isolate_git(env: Vec<(String, String)>) -> Vec<(String, String)> {
     others
         .chain(ISOLATED_GIT_ENV.map(|(name, value)| (name.to_owned(), value.to_owned())))
         .collect()
+}
+
+/// Variables that change which programs run, or how they run. A call must not set them.
+const RESERVED_PREFIXES: [&str; 8] = [
+    "LD_", "BASH", "GIT_", "PYTHON", "PERL", "RUBY", "NODE_", "LANGO_",
+];
+const RESERVED_VARIABLES: [&str; 8] = [
+    "PATH",
+    "HOME",
+    "IFS",
+    "ENV",
+    "SHELLOPTS",
+    "PS4",
+    "PAGER",
+    "EDITOR",
+];
+const MAX_NAME_CHARS: usize = 64;
+
+/// Checks the variables that a call sets.
+pub fn check_variables(
+    variables: BTreeMap<String, String>,
+) -> Result<Vec<(String, String)>, ToolError> {
+    for (name, value) in &variables {
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && name.len() <= MAX_NAME_CHARS;
+        if !is_name {
+            return Err(ToolError(format!(
+                "`env`: `{name}` is not the name of a variable; use letters, digits and `_`"
+            )));
+        }
+        let is_reserved = RESERVED_VARIABLES.contains(&name.as_str())
+            || RESERVED_PREFIXES
+                .iter()
+                .any(|prefix| name.starts_with(prefix));
+        if is_reserved {
+            return Err(ToolError(format!(
+                "`env`: `{name}` changes how programs run; use another name"
+            )));
+        }
+        if value.contains('\0') {
+            return Err(ToolError(format!("`env`: `{name}` has a NUL character")));
+        }
+    }
+    Ok(variables.into_iter().collect())
+}
+
+/// Adds variables to an intent. They are part of what runs, so an approval for the line alone does not cover
+/// them.
+pub fn with_variables(intent: Intent, env: &[(String, String)]) -> Intent {
+    if env.is_empty() {
+        return intent;
+    }
+    let set: Vec<String> = env
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    Intent {
+        shows: format!("{}\nwith {}", intent.shows, set.join("\nwith ")),
+        subject: format!("{} {}", set.join(" "), intent.subject),
+        pattern: None,
+        ..intent
+    }
 }
 
 #[cfg(test)]

@@ -208,6 +208,7 @@ pub async fn probe_confinement(parts: &ShellParts) -> Result<Vec<String>, String
         folder,
         stdin: String::new(),
         timeout: None,
+        env: Vec::new(),
         extra_read_paths: Vec::new(),
     };
     let started =
@@ -235,6 +236,7 @@ fn build_spec(parts: &ShellParts, request: &CommandRequest, temp: Option<&Path>)
     write.extend(temp.map(Path::to_path_buf));
     let starts_programs = request.starts_programs();
     let mut env = environment::allowed_variables(&parts.variables, &settings.env, temp);
+    env.extend(request.env.iter().cloned());
     if !starts_programs {
         env = environment::isolate_git(env);
     }

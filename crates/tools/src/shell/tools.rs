@@ -1,5 +1,6 @@
 //! The command tools: run a command, or start one in the background and control it.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::time::Duration;
@@ -9,11 +10,12 @@ use grep_regex::RegexMatcher;
 use lango_domain::{Destination, Intent, OutgoingData, Safety, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Shell;
 use super::command::{CommandRequest, Program};
 use super::command_kind::{CommandKind, classify};
+use super::environment;
 use super::jobs::ShellJob;
 use super::process::RunningCommand;
 
@@ -32,6 +34,9 @@ struct ExecShellArgs {
     timeout: Option<u64>,
     #[schemars(description = "What the command reads from standard input.")]
     stdin: Option<String>,
+    /// Variables for the command, used in it as "$NAME". Values that are not yours belong here, not into the line.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -101,12 +106,16 @@ fn exec_shell(shell: Shell) -> Tool {
             let timeout = args.timeout.map(Duration::from_secs);
             let stdin = args.stdin.unwrap_or_default();
             let request = shell.command_request(args.command, args.cwd.as_deref(), stdin, timeout)?;
-            shell.run(&context, request).await
+            let env = environment::check_variables(args.env)?;
+            shell.run(&context, CommandRequest { env, ..request }).await
         }
     })
     .with_intent(move |_, args: ExecShellArgs| {
         let shell = intent_shell.clone();
-        async move { shell.intent(&args.command, args.cwd.as_deref(), args.stdin.as_deref()) }
+        async move {
+            let intent = shell.intent(&args.command, args.cwd.as_deref(), args.stdin.as_deref())?;
+            Ok(environment::with_variables(intent, &environment::check_variables(args.env)?))
+        }
     })
     .with_read_only_calls(move |args| read_only_shell.is_read_only(args))
     .with_untrusted_output()
@@ -263,6 +272,7 @@ impl Shell {
             folder,
             stdin,
             timeout,
+            env: Vec::new(),
             extra_read_paths: Vec::new(),
         })
     }
@@ -284,6 +294,7 @@ impl Shell {
         };
         !self.inner.parts.settings.network
             && text("stdin").is_empty()
+            && args["env"].as_object().is_none_or(Map::is_empty)
             && folder.is_ok_and(|folder| is_read_only(&folder))
     }
 

@@ -157,6 +157,7 @@ async fn use_skill(
                 folder: run_context.workspace,
                 stdin,
                 timeout: None,
+                env: Vec::new(),
                 extra_read_paths: vec![folder],
             };
             run_context.shell.run(&context, command_request).await

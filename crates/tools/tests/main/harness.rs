@@ -92,6 +92,7 @@ pub fn command_request(line: &str, folder: PathBuf) -> CommandRequest {
         folder,
         stdin: String::new(),
         timeout: Some(Duration::from_secs(30)),
+        env: Vec::new(),
         extra_read_paths: Vec::new(),
     }
 }

@@ -265,6 +265,34 @@ async fn intent_shows_command_and_folder() {
     assert_eq!(intent.pattern, None, "input is part of what runs");
 }
 
+/// B122
+#[tokio::test]
+async fn variables_pass_values_without_making_them_part_of_the_line() {
+    let harness = ShellHarness::new(SandboxChoice::On);
+    let tools = tools(&harness.shell());
+    let args = json!({ "command": "printf '%s' \"$NAME\"", "env": { "NAME": "a'; touch x; echo '$(id)" } });
+    let output = call(&tools, "exec_shell", args.clone()).await.unwrap();
+    assert!(output.contains("a'; touch x; echo '$(id)"), "{output}");
+    assert_eq!(std::fs::read_dir(harness.at("work")).unwrap().count(), 0);
+    let tool = tools.iter().find(|tool| tool.name == "exec_shell").unwrap();
+    let intent = tool.intent(context(), args).await.unwrap();
+    assert!(
+        intent
+            .shows
+            .ends_with("\nwith NAME=a'; touch x; echo '$(id)")
+    );
+    assert!(intent.subject.starts_with("NAME=a'; touch x") && intent.pattern.is_none());
+
+    let read = json!({ "command": "git status" });
+    assert!(tool.is_read_only(&read));
+    assert!(!tool.is_read_only(&json!({ "command": "git status", "env": { "A": "b" } })));
+    for name in ["LD_PRELOAD", "PATH", "GIT_PAGER", "A B", "1A", "", "A=B"] {
+        let args = json!({ "command": "true", "env": { name: "x" } });
+        let error = call(&tools, "exec_shell", args).await.unwrap_err();
+        assert!(error.contains("`env`"), "{name}: {error}");
+    }
+}
+
 /// Without a sandbox, a command has all permissions of the user, but still ends with its call.
 #[tokio::test]
 async fn sandbox_can_be_disabled() {
