@@ -15,6 +15,7 @@ mod planner;
 mod progress;
 mod reference;
 mod report;
+mod status;
 mod step_attempt;
 mod step_call;
 mod step_executor;
@@ -43,6 +44,7 @@ pub use reference::{
     MissingValue, Reference, ReferenceError, ReferenceSource, ReferenceValues, StepField, TextPart,
     ValueTemplate, resolve,
 };
+pub use status::{StepStatus, ValidationReport, WorkflowStatus};
 pub use step_call::{StepWork, step_work};
 pub use step_executor::{
     MAX_RESULT_BYTES, StepCall, StepExecutor, StepFailure, StepInput, StepOutcome, StepRequest,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lango_domain::automation::JobAction;
 use serde_json::{Map, Value};
 
 use super::expression::{Expression, TypeContext, ValueType};
@@ -157,6 +158,19 @@ impl Workflow {
             Ok((param.name.clone(), value))
         };
         self.params.iter().map(bind).collect()
+    }
+
+    /// Returns the work of a run: the definition as it is now, and all parameters.
+    pub fn to_action(
+        &self,
+        definition: impl Into<String>,
+        given: &Map<String, Value>,
+    ) -> Result<JobAction, ParamError> {
+        Ok(JobAction::Workflow {
+            name: self.name.clone(),
+            definition: definition.into(),
+            params: self.bind_params(given)?,
+        })
     }
 
     fn param(&self, name: &str) -> Option<&WorkflowParam> {

@@ -59,6 +59,8 @@ impl JobStore for DyingStore {
     passes_on!(inner {
         fn add_job(job: NewJob, limit: usize) -> Job;
         fn due_jobs(at: Timestamp, limit: usize) -> Vec<Job>;
+        fn jobs_decided_after(at: Timestamp) -> Vec<Job>;
+        fn rewind_job(lease: LeaseNumber, rewind: DecisionRewind) -> bool;
         fn decide(lease: LeaseNumber, decision: OccurrenceDecision) -> Option<usize>;
         fn jobs_decided_after(at: Timestamp) -> Vec<Job>;
         fn rewind_job(lease: LeaseNumber, rewind: DecisionRewind) -> bool;

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use lango_automation::RunOutcome;
 use lango_automation::workflow::{
-    MAX_RESULT_BYTES, StepCall, parse_workflow, render_workflow, steps_to_retry,
+    MAX_RESULT_BYTES, StepCall, ValidationReport, WorkflowStatus, parse_workflow, render_workflow,
+    steps_to_retry,
 };
 use lango_domain::automation::{
-    DeliveryOccasion, DeliveryQuery, RunState, StepDecision, StepState,
+    DeliveryOccasion, DeliveryQuery, JobAction, RunState, StepDecision, StepState,
 };
 use serde_json::{Value, json};
 
@@ -525,6 +526,33 @@ steps:
         error,
         "step `b` failed: `a.result` has no value in this run"
     );
+}
+
+#[tokio::test]
+async fn the_status_has_the_documented_json_shape() {
+    let fixture = Fixture::new();
+    let text = "name: s\nsteps: [{id: a, prompt: Go.}]\n";
+    let workflow = parse_workflow("s", text, None).unwrap();
+    let action = workflow.to_action(text, &serde_json::Map::new()).unwrap();
+    assert!(matches!(action, JobAction::Workflow { ref name, .. } if name == "s"));
+    let (id, _, _) = fixture.start(text).await;
+    let run = fixture.store.run(&owner(), id).await.unwrap().unwrap();
+    let rows = fixture.rows(id).await;
+    let status = serde_json::to_value(WorkflowStatus::new(&run, &workflow, &rows)).unwrap();
+    let time = |key: &str| status["steps"][0][key].clone();
+    assert!(time("started").is_string());
+    assert_eq!(
+        status,
+        json!({
+            "run": id.to_string(), "workflow": "flow", "state": "done", "reason": null,
+            "steps": [{
+                "id": "a", "state": "done", "attempt": 1, "started": time("started"), "ended": time("ended"),
+                "result": "result of a", "error": null, "reason": null, "repeated": false,
+            }],
+        })
+    );
+    let broken = ValidationReport::from(&parse_workflow("s", "name: 7", None));
+    assert!(!broken.ok && broken.errors.len() == 2);
 }
 
 #[tokio::test]
