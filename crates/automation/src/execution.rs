@@ -1,6 +1,6 @@
 //! The seam between the scheduler and what a run does.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -81,6 +81,7 @@ pub struct RunContext {
     /// [`RunOutcome::Suspended`].
     pub suspend: CancellationToken,
     pub(crate) activity: Arc<ActivityClock>,
+    session: Arc<Mutex<Option<SessionId>>>,
 }
 
 impl RunContext {
@@ -93,6 +94,7 @@ impl RunContext {
             cancel: CancellationToken::new(),
             suspend: CancellationToken::new(),
             activity: Arc::new(ActivityClock::start()),
+            session: Arc::default(),
         }
     }
 
@@ -100,8 +102,16 @@ impl RunContext {
         (self.clock)()
     }
 
+    /// Returns the session that was recorded in this attempt.
+    pub fn session(&self) -> Option<SessionId> {
+        let session = self.session.lock();
+        session.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Records the session of the run's turn.
     pub async fn record_session(&self, run: &Run, session: &SessionId) -> Result<(), StoreError> {
+        let recorded = Some(session.clone());
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = recorded;
         let progress = RunProgress {
             session: Some(session.clone()),
             ..progress(run, RunState::Running)

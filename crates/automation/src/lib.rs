@@ -4,12 +4,18 @@
 pub mod delivery;
 mod execution;
 pub mod natural_time;
+mod occurrences;
 pub mod planning;
+mod run_report;
 pub mod schedule;
+mod scheduler;
 mod settings;
 pub mod time_text;
 mod timeout;
 pub mod workflow;
 
 pub use execution::{RunContext, RunExecutor, RunOutcome};
+pub use scheduler::{
+    DuePass, OutboxLoop, Scheduler, SchedulerParts, SchedulerWake, running_scheduler,
+};
 pub use settings::{BackgroundSettings, CronSettings, WorkflowSettings};

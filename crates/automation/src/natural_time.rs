@@ -4,6 +4,7 @@
 //! explains most words of the sentence wins.
 
 mod clock_time;
+mod day_time;
 mod english;
 mod french;
 mod german;

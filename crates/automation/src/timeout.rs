@@ -41,6 +41,11 @@ impl ActivityClock {
         self.state().since.get_or_insert_with(Instant::now);
     }
 
+    /// Returns true while the run waits.
+    pub fn is_paused(&self) -> bool {
+        self.state().since.is_none()
+    }
+
     /// Returns once the run was active for this long.
     pub async fn reached(&self, timeout: Duration) {
         loop {

@@ -12,7 +12,7 @@ pub struct SchedulerLease {
     /// The owner for people, such as `lango serve (process 123)`.
     pub owner: String,
     pub acquired: Timestamp,
-    /// The owner renews it well before. Equal to the release time once it is released.
+    /// The owner renews it well before. Far in the past once it is released.
     pub until: Timestamp,
 }
 

@@ -230,7 +230,7 @@ pub trait LeaseStore: Send + Sync {
     fn renew_lease(&self, lease: LeaseNumber, until: Timestamp) -> StoreFuture<'_, ()>;
 
     /// Releases the lease, if it is still held with this number.
-    fn release_lease(&self, lease: LeaseNumber, at: Timestamp) -> StoreFuture<'_, ()>;
+    fn release_lease(&self, lease: LeaseNumber) -> StoreFuture<'_, ()>;
 
     /// Returns the last lease, even if its time is over.
     fn lease(&self) -> StoreFuture<'_, Option<SchedulerLease>>;

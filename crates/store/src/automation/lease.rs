@@ -57,11 +57,13 @@ impl LeaseStore for SqliteStore {
         .boxed()
     }
 
-    fn release_lease(&self, lease: LeaseNumber, at: Timestamp) -> StoreFuture<'_, ()> {
+    fn release_lease(&self, lease: LeaseNumber) -> StoreFuture<'_, ()> {
         async move {
             self.batch(move |connection| {
-                let sql = "UPDATE scheduler_lease SET until = min(until, ?2) WHERE number = ?1";
-                connection.execute(sql, params![lease.get() as i64, sortable_time(at)])?;
+                // Free for every clock, even one that goes back.
+                let released = sortable_time(Timestamp::UNIX_EPOCH);
+                let sql = "UPDATE scheduler_lease SET until = ?2 WHERE number = ?1";
+                connection.execute(sql, params![lease.get() as i64, released])?;
                 Ok(())
             })
             .await?;

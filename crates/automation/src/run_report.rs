@@ -1,0 +1,117 @@
+//! What is delivered when a run ends.
+
+use jiff::Timestamp;
+use lango_domain::Label;
+use lango_domain::automation::{
+    DeliveryMessage, DeliveryOccasion, INBOX_TARGET, Job, JobAction, NewDelivery, Run, RunSpec,
+};
+use lango_domain::event::SessionId;
+use lango_text::sanitize::truncated_line;
+
+const MAX_TITLE_CHARS: usize = 80;
+/// The longest stored result, in bytes. The session has the whole answer.
+const MAX_RESULT_BYTES: usize = 100_000;
+
+/// The end of a run, as it is delivered.
+pub(crate) struct RunReport<'a> {
+    pub run: &'a Run,
+    pub session: Option<SessionId>,
+    pub label: &'a Label,
+    pub at: Timestamp,
+}
+
+impl RunReport<'_> {
+    /// Returns the deliveries of a result. An empty one is not delivered.
+    pub fn of_result(&self, result: &str) -> Vec<NewDelivery> {
+        if result.trim().is_empty() {
+            return Vec::new();
+        }
+        let title = match &self.run.spec.action {
+            JobAction::Reminder { text } => truncated_line(text, MAX_TITLE_CHARS),
+            JobAction::Prompt { .. } | JobAction::Workflow { .. } => {
+                truncated_line(&self.run.name, MAX_TITLE_CHARS)
+            }
+        };
+        let targets = or_inbox(&self.run.spec.deliver_to);
+        self.to_all(
+            DeliveryOccasion::Result,
+            &targets,
+            (title, result.to_owned()),
+        )
+    }
+
+    /// Returns the deliveries of a failure, which is never silent.
+    pub fn of_failure(&self, error: &str, result: Option<&str>) -> Vec<NewDelivery> {
+        let title = truncated_line(&self.run.name, MAX_TITLE_CHARS);
+        let text = match result.filter(|result| !result.trim().is_empty()) {
+            Some(result) => format!("{error}\n\nWhat was done before:\n\n{result}"),
+            None => error.to_owned(),
+        };
+        let targets = failure_targets(&self.run.spec);
+        let content = (format!("Failed: {title}"), text);
+        self.to_all(DeliveryOccasion::Failure, &targets, content)
+    }
+
+    fn to_all(
+        &self,
+        occasion: DeliveryOccasion,
+        targets: &[String],
+        (title, text): (String, String),
+    ) -> Vec<NewDelivery> {
+        let message = DeliveryMessage {
+            from: self.run.name.clone(),
+            title,
+            text,
+            session: self.session.clone(),
+            label: self.label.clone(),
+        };
+        let to_one = |target: &String| NewDelivery {
+            run: Some(self.run.id),
+            principal: self.run.principal.clone(),
+            occasion,
+            target: target.clone(),
+            message: message.clone(),
+            created: self.at,
+        };
+        targets.iter().map(to_one).collect()
+    }
+}
+
+pub(crate) fn failure_targets(spec: &RunSpec) -> Vec<String> {
+    or_inbox(&spec.failure_deliver_to)
+}
+
+fn or_inbox(targets: &[String]) -> Vec<String> {
+    match targets.is_empty() {
+        true => vec![INBOX_TARGET.to_owned()],
+        false => targets.to_vec(),
+    }
+}
+
+/// Returns a text that is short enough to be stored with a run.
+pub(crate) fn capped(mut text: String) -> String {
+    if text.len() > MAX_RESULT_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_RESULT_BYTES));
+        text.push_str("\n\n[The rest is in the session.]");
+    }
+    text
+}
+
+/// Returns the deliveries that tell the user that a job no longer runs.
+pub(crate) fn schedule_failure(job: &Job, error: &str, at: Timestamp) -> Vec<NewDelivery> {
+    let to_one = |target: String| NewDelivery {
+        run: None,
+        principal: job.principal.clone(),
+        occasion: DeliveryOccasion::Failure,
+        target,
+        message: DeliveryMessage {
+            from: job.name.clone(),
+            title: format!("Stopped: {}", truncated_line(&job.name, MAX_TITLE_CHARS)),
+            text: format!("The job no longer runs, because its schedule cannot be read: {error}."),
+            session: None,
+            label: Label::default(),
+        },
+        created: at,
+    };
+    failure_targets(&job.spec).into_iter().map(to_one).collect()
+}
