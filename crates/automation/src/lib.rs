@@ -1,6 +1,7 @@
 //! Automation: schedules, background tasks and workflows that survive crashes, and the delivery of their
 //! results. Each occurrence is one row and runs exactly once (B120).
 
+mod action_executor;
 pub mod delivery;
 mod execution;
 pub mod natural_time;
@@ -12,10 +13,14 @@ mod scheduler;
 mod settings;
 pub mod time_text;
 mod timeout;
+mod turn_work;
+mod unattended;
 pub mod workflow;
 
+pub use action_executor::ActionExecutor;
 pub use execution::{RunContext, RunExecutor, RunOutcome};
 pub use scheduler::{
     DuePass, OutboxLoop, Scheduler, SchedulerParts, SchedulerWake, running_scheduler,
 };
 pub use settings::{BackgroundSettings, CronSettings, WorkflowSettings};
+pub use turn_work::{TurnWork, TurnWorker};

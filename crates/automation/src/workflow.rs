@@ -15,6 +15,7 @@ mod planner;
 mod progress;
 mod reference;
 mod report;
+mod runtime_steps;
 mod status;
 mod step_attempt;
 mod step_call;
@@ -44,6 +45,7 @@ pub use reference::{
     MissingValue, Reference, ReferenceError, ReferenceSource, ReferenceValues, StepField, TextPart,
     ValueTemplate, resolve,
 };
+pub use runtime_steps::RuntimeSteps;
 pub use status::{StepStatus, ValidationReport, WorkflowStatus};
 pub use step_call::{StepWork, step_work};
 pub use step_executor::{

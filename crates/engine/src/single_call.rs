@@ -5,8 +5,8 @@ use lango_domain::event::{CallId, Usage};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest, ToolCall};
 use serde_json::Value;
 
-/// The name in the usage of such turns.
-const MODEL_NAME: &str = "none";
+/// The model in the usage of turns that consist of one call.
+pub const SINGLE_CALL_MODEL: &str = "none";
 
 /// Makes one call, then answers with its result. So the call is approved, limited, labelled and logged
 /// like any other.
@@ -35,7 +35,7 @@ impl Model for SingleCallModel {
             }),
         };
         let usage = Usage {
-            model: MODEL_NAME.to_owned(),
+            model: SINGLE_CALL_MODEL.to_owned(),
             cost_usd: Some(0.0),
             ..Usage::default()
         };

@@ -51,6 +51,7 @@ impl CommandChannel {
             stdin: format!("{}\n", message.to_json(MAX_TEXT_BYTES)),
             timeout: Some(self.timeout),
             extra_read_paths: Vec::new(),
+            env: Vec::new(),
         };
         let context = tool_context(message).map_err(SendError::Permanent)?;
         match self.shell.run(&context, request).await {

@@ -10,8 +10,9 @@ use lango_domain::automation::{
     Agenda, AutomationStore, ClaimDeliveries, DecisionRewind, Delivery, DeliveryEnd, DeliveryId,
     DeliveryQuery, DeliveryStore, InboxEntry, InboxSelection, Job, JobEdit, JobId, JobStore,
     LeaseClaim, LeaseNumber, LeaseOutcome, LeaseStore, NewDelivery, NewInboxEntry, NewJob, NewRun,
-    OccurrenceDecision, Recovery, Run, RunClaim, RunEnd, RunId, RunProgress, RunQuery, RunStep,
-    RunStore, SchedulerLease, StepDecision, StepState,
+    NewSavedWorkflow, OccurrenceDecision, Recovery, Run, RunClaim, RunEnd, RunId, RunProgress,
+    RunQuery, RunStep, RunStore, SavedWorkflow, SchedulerLease, StepDecision, StepState,
+    WorkflowStore,
 };
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::StoreFuture;
@@ -76,6 +77,15 @@ macro_rules! passes_on {
     };
 }
 
+impl WorkflowStore for DyingStore {
+    passes_on! {
+        fn save_workflow(workflow: NewSavedWorkflow) -> SavedWorkflow;
+        ref fn saved_workflow(name: &'a str, version: Option<u64>) -> Option<SavedWorkflow>;
+        ref fn saved_workflows() -> Vec<SavedWorkflow>;
+        ref fn delete_workflow(name: &'a str) -> bool;
+    }
+}
+
 impl JobStore for DyingStore {
     passes_on! {
         fn add_job(job: NewJob, limit: usize) -> Job;
@@ -99,7 +109,7 @@ impl RunStore for DyingStore {
         fn recover_runs(lease: LeaseNumber, recovery: Recovery) -> Vec<Run>;
         fn record_progress(lease: LeaseNumber, progress: RunProgress) -> bool;
         fn end_run(lease: LeaseNumber, end: RunEnd) -> bool;
-        fn record_step(lease: LeaseNumber, step: RunStep, deliveries: Vec<NewDelivery>) -> ();
+        fn record_steps(lease: LeaseNumber, steps: Vec<RunStep>, deliveries: Vec<NewDelivery>) -> ();
         fn prune_runs(lease: LeaseNumber, before: Timestamp) -> usize;
         fn agenda() -> Agenda;
         ref fn run(run: RunId) -> Option<Run>;

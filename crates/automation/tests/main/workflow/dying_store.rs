@@ -62,8 +62,6 @@ impl JobStore for DyingStore {
         fn jobs_decided_after(at: Timestamp) -> Vec<Job>;
         fn rewind_job(lease: LeaseNumber, rewind: DecisionRewind) -> bool;
         fn decide(lease: LeaseNumber, decision: OccurrenceDecision) -> Option<usize>;
-        fn jobs_decided_after(at: Timestamp) -> Vec<Job>;
-        fn rewind_job(lease: LeaseNumber, rewind: DecisionRewind) -> bool;
         ref fn edit_job(job: JobId, edit: JobEdit) -> Job;
         ref fn remove_job(job: JobId, at: Timestamp) -> ();
         ref fn job(name: &'a str) -> Option<Job>;
@@ -139,7 +137,7 @@ impl LeaseStore for DyingStore {
     passes_on!(inner {
         fn acquire_lease(claim: LeaseClaim) -> LeaseOutcome;
         fn renew_lease(lease: LeaseNumber, until: Timestamp) -> ();
-        fn release_lease(lease: LeaseNumber, at: Timestamp) -> ();
+        fn release_lease(lease: LeaseNumber) -> ();
         fn lease() -> Option<SchedulerLease>;
     });
 }

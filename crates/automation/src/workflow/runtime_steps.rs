@@ -1,0 +1,98 @@
+//! Runs the steps of workflows as turns.
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use lango_domain::session::SessionKey;
+use lango_domain::{AgentName, Label, LabeledText, StoreError};
+use lango_runtime::TurnTarget;
+use serde_json::Value;
+
+use super::step_executor::{
+    StepCall, StepExecutor, StepFailure, StepOutcome, StepRequest, limit_result,
+};
+use crate::execution::RunOutcome;
+use crate::turn_work::{TurnWork, TurnWorker};
+
+/// Runs agent steps as turns of an agent, and tool steps as turns of one call. Both are continued after a
+/// crash, approved and logged like any other turn.
+pub struct RuntimeSteps {
+    pub turns: TurnWorker,
+}
+
+impl StepExecutor for RuntimeSteps {
+    fn execute<'a>(&'a self, request: StepRequest<'a>) -> BoxFuture<'a, StepOutcome> {
+        async move {
+            let work = match turn_work(&request) {
+                Ok(work) => work,
+                Err(failure) => return StepOutcome::Failed(failure),
+            };
+            let mut context = request.context.clone();
+            context.cancel = request.cancel.clone();
+            let outcome = self.turns.run(request.run, work, &context).await;
+            step_outcome(outcome, &request.label)
+        }
+        .boxed()
+    }
+
+    fn is_read_only(&self, tool: &str, arguments: &Value) -> bool {
+        self.turns.runtime.is_read_only(tool, arguments)
+    }
+}
+
+/// Returns the turn of a step. Values of other steps are context, never part of the text (B122).
+fn turn_work(request: &StepRequest<'_>) -> Result<TurnWork, StepFailure> {
+    let (text, context, target) = match &request.call {
+        StepCall::Agent {
+            agent,
+            prompt,
+            input,
+        } => {
+            let target = match agent {
+                Some(name) => TurnTarget::Agent(
+                    AgentName::new(name.clone())
+                        .map_err(|error| StepFailure::permanent(error.to_string()))?,
+                ),
+                None => TurnTarget::Team,
+            };
+            let input = input
+                .iter()
+                .map(|item| (item.source.clone(), item.content.clone()));
+            (prompt.clone(), input.collect(), target)
+        }
+        StepCall::Tool { tool, arguments } => {
+            let target = TurnTarget::Call {
+                tool: tool.clone(),
+                arguments: arguments.clone(),
+            };
+            (format!("Step {}: {tool}", request.step), Vec::new(), target)
+        }
+    };
+    Ok(TurnWork {
+        session: SessionKey {
+            session: request.session.clone(),
+            principal: request.run.principal.clone(),
+        },
+        text,
+        label: request.label.clone(),
+        context,
+        target,
+        not_before: None,
+    })
+}
+
+fn step_outcome(outcome: Result<RunOutcome, StoreError>, made_from: &Label) -> StepOutcome {
+    match outcome {
+        Ok(RunOutcome::Done { result, label }) => StepOutcome::Done(LabeledText {
+            text: limit_result(&result),
+            label: label.joined(made_from),
+        }),
+        Ok(RunOutcome::Failed { error, label, .. }) => StepOutcome::Failed(StepFailure {
+            label: label.joined(made_from),
+            ..StepFailure::new(error)
+        }),
+        Ok(RunOutcome::Waiting { reason, .. }) => StepOutcome::Failed(StepFailure::new(reason)),
+        Ok(RunOutcome::Cancelled) => StepOutcome::Failed(StepFailure::permanent("cancelled")),
+        Ok(RunOutcome::Suspended) => StepOutcome::Suspended,
+        Err(error) => StepOutcome::Failed(StepFailure::new(error.to_string())),
+    }
+}
