@@ -25,6 +25,7 @@ mod toolset;
 
 /// The crates of the capabilities, for commands that work on them directly.
 pub mod capability {
+    pub use lango_automation as automation;
     pub use lango_documents as documents;
     pub use lango_graph as graph;
     pub use lango_memory as memory;

@@ -41,6 +41,14 @@ pub struct Settings {
     pub knowledge: lango_memory::knowledge_base::KnowledgeSettings,
     /// Inquiries: questions for the user.
     pub librarian: lango_memory::inquiries::LibrarianSettings,
+    /// Jobs with schedules.
+    pub cron: lango_automation::CronSettings,
+    /// Background tasks.
+    pub background: lango_automation::BackgroundSettings,
+    /// Workflows.
+    pub workflow: lango_automation::WorkflowSettings,
+    /// Deliveries of results.
+    pub automation: lango_automation::delivery::DeliverySettings,
     /// Web search.
     pub search: lango_web::SearchSettings,
     /// Network access.

@@ -149,15 +149,20 @@ impl MergedConfig {
             return;
         };
         let mut current = &mut self.value;
+        if value.is_null() {
+            let mut groups = groups.iter();
+            // Groups that do not exist are not created, since a table cannot be read from null.
+            let table = groups.try_fold(current, |table, group| table.get_mut(group));
+            if let Some(Value::Object(map)) = table {
+                map.remove(last);
+            }
+            return;
+        }
         for group in groups {
             current = &mut ensure_table(current)[group.as_str()];
         }
-        if !value.is_null() {
-            ensure_table(current)[last.as_str()] = value;
-            self.origins.insert(key, origin);
-        } else if let Value::Object(map) = current {
-            map.remove(last);
-        }
+        ensure_table(current)[last.as_str()] = value;
+        self.origins.insert(key, origin);
     }
 
     /// Returns true if a value at, above or below the key was expanded from a variable.

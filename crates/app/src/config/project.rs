@@ -279,7 +279,7 @@ mod tests {
 
     /// The settings that are guarded on purpose: whole groups, and single settings of groups with
     /// allowed ones.
-    const GUARDED: [&str; 25] = [
+    const GUARDED: [&str; 29] = [
         "agent.multiAgent",
         "agent.team",
         "agent.agentsDir",
@@ -302,6 +302,10 @@ mod tests {
         "observationalMemory",
         "knowledge",
         "librarian",
+        "cron",
+        "background",
+        "workflow",
+        "automation",
         "search",
         "net",
         "a2a",
