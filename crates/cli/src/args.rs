@@ -1,6 +1,7 @@
 //! Command-line arguments.
 
 mod a2a;
+mod automation;
 mod graph;
 mod index;
 mod knowledge;
@@ -16,6 +17,10 @@ use clap_complete::Shell;
 use lango_app::Overrides;
 
 pub use a2a::A2aCommand;
+pub use automation::{
+    AutomateCommand, BackgroundCommand, CatchUpChoice, CronAddArgs, CronCommand, DeliveryArgs,
+    InboxCommand, OverlapChoice, SessionChoice, WorkflowCommand,
+};
 pub use graph::{
     DiagramFormat, FactFormat, FactQueryArgs, GraphCommand, GraphDirection, GraphShowArgs,
     PathArgs, TraverseArgs, TripleArgs,
@@ -151,6 +156,21 @@ pub enum Command {
     /// Manage questions that wait for your answer: list, dismiss.
     #[command(subcommand)]
     Inquiry(InquiryCommand),
+    /// Manage jobs with schedules: add, list, show, history, run, pause, resume, remove.
+    #[command(subcommand)]
+    Cron(CronCommand),
+    /// Manage background tasks: submit, list, status, result, cancel.
+    #[command(subcommand)]
+    Bg(BackgroundCommand),
+    /// Manage workflows: run, validate, list, status, graph, cancel, retry, approve, deny, save.
+    #[command(subcommand)]
+    Workflow(WorkflowCommand),
+    /// Manage messages from jobs, tasks and workflows: list, read, clear.
+    #[command(subcommand)]
+    Inbox(InboxCommand),
+    /// Manage the scheduler: status, run, install.
+    #[command(subcommand)]
+    Automate(AutomateCommand),
     /// Run evaluations.
     #[command(subcommand)]
     Eval(EvalCommand),

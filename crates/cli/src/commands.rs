@@ -4,9 +4,14 @@ mod a2a;
 mod agent;
 mod ask;
 mod audit;
+mod automate;
+mod automation;
+mod bg;
 mod chat;
 mod config;
+mod cron;
 mod graph;
+mod inbox;
 mod index;
 mod inquiry;
 mod knowledge;
@@ -20,6 +25,7 @@ mod skill;
 mod token;
 mod undo;
 mod usage;
+mod workflow;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -65,6 +71,11 @@ pub fn run(args: Args) -> Result<ExitCode, CliError> {
         }
         Some(Command::Knowledge(command)) => knowledge::run(&global, &command),
         Some(Command::Inquiry(command)) => inquiry::run(&global, &command),
+        Some(Command::Cron(command)) => cron::run(&global, &command),
+        Some(Command::Bg(command)) => return bg::run(&global, &command, format),
+        Some(Command::Workflow(command)) => return workflow::run(&global, &command, format),
+        Some(Command::Inbox(command)) => inbox::run(&global, &command),
+        Some(Command::Automate(command)) => return automate::run(&global, command, format),
         Some(Command::Audit(args)) => audit::run(&global, &args),
         Some(Command::Agent(command)) => agent::run(&global, command),
         Some(Command::A2a(command)) => return a2a::run(&global, &command, format),

@@ -117,6 +117,26 @@ impl CliError {
         }
     }
 
+    /// A run of automation that did not end well.
+    pub fn run_failed(message: impl Into<String>) -> Self {
+        Self {
+            exit: 1,
+            code: "failed",
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// Work that was cancelled.
+    pub fn cancelled(message: impl Into<String>) -> Self {
+        Self {
+            exit: 130,
+            code: "cancelled",
+            message: message.into(),
+            hint: None,
+        }
+    }
+
     /// A failure to read or write stored data.
     pub fn store(message: impl Into<String>) -> Self {
         Self {

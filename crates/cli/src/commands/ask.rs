@@ -12,6 +12,7 @@ use lango_domain::Tool;
 use lango_domain::event::{Principal, Update};
 use lango_domain::session::SessionKey;
 
+use super::inbox::announce_unread;
 use super::{CommandContext, parse_session, runtime};
 use crate::approver::approver;
 use crate::args::{AskArgs, GlobalArgs};
@@ -57,6 +58,7 @@ pub fn run(global: &GlobalArgs, ask: &AskArgs) -> Result<ExitCode, CliError> {
     let problems = recording.problems();
     printer.print_warnings(&problems);
     printer.print_warnings(&super::damage_warnings(&assistant.stores));
+    runtime.block_on(announce_unread(&assistant.stores, global.json));
     let is_strict = matches!(&recording, Recording::Replay(replayer) if replayer.is_strict());
     if is_strict && !problems.is_empty() {
         printer.fail_with(3);

@@ -15,6 +15,7 @@ use lango_text::sanitize::one_line;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
+use super::inbox::announce_unread;
 use super::usage;
 use super::{CommandContext, ask, multi_thread_runtime};
 use crate::approver::approver;
@@ -47,6 +48,7 @@ pub fn run(global: &GlobalArgs, resume: Option<&str>, yes: bool) -> Result<ExitC
         styled(DIM, HELP)
     ));
     let runtime = multi_thread_runtime()?;
+    runtime.block_on(announce_unread(&assistant.stores, global.json));
     let session = match resume {
         Some(session_name) => runtime.block_on(find_session(&assistant, session_name))?,
         None => new_session(),

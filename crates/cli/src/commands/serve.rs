@@ -9,7 +9,7 @@ use lango_app::{Environment, GatewayServer, LoadedConfig, apply_retention};
 use lango_domain::Stores;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::CommandContext;
 use crate::args::{GlobalArgs, ServeArgs};
@@ -107,21 +107,37 @@ fn announce(address: SocketAddr, model: &str, format: OutputFormat) {
 
 /// Returns a future that waits for SIGTERM or Ctrl-C. A second signal exits immediately.
 fn shutdown_signal() -> Result<impl Future<Output = ()>, CliError> {
-    let signal_error =
-        |error: std::io::Error| CliError::usage(format!("cannot listen for signals: {error}"));
-    let mut terminate = signal(SignalKind::terminate()).map_err(signal_error)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(signal_error)?;
-    let mut next = async move || {
-        tokio::select! { _ = terminate.recv() => {} _ = interrupt.recv() => {} }
-    };
+    let mut signals = StopSignals::listen()?;
     Ok(async move {
-        next().await;
+        signals.next().await;
         print_stderr("Shutting down: new turns are rejected, running turns may finish.");
         tokio::spawn(async move {
-            next().await;
+            signals.next().await;
             std::process::exit(130);
         });
     })
+}
+
+/// SIGTERM and Ctrl-C.
+pub struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    pub fn listen() -> Result<Self, CliError> {
+        let signal_error =
+            |error: std::io::Error| CliError::usage(format!("cannot listen for signals: {error}"));
+        Ok(Self {
+            terminate: signal(SignalKind::terminate()).map_err(signal_error)?,
+            interrupt: signal(SignalKind::interrupt()).map_err(signal_error)?,
+        })
+    }
+
+    /// Waits for the next signal.
+    pub async fn next(&mut self) {
+        tokio::select! { _ = self.terminate.recv() => {} _ = self.interrupt.recv() => {} }
+    }
 }
 
 /// Applies `store.retentionDays` now and every day.

@@ -7,6 +7,8 @@ mod ask;
 #[cfg(test)]
 mod attachments;
 #[cfg(test)]
+mod automation;
+#[cfg(test)]
 mod config;
 #[cfg(test)]
 mod documents;
