@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use lango_automation::SchedulerWake;
 use lango_domain::Clock;
 use lango_domain::Stores;
 use lango_domain::access_tokens::token_value;
@@ -17,6 +18,7 @@ use lango_runtime::{ClientBridge, Runtime, RuntimeParts};
 use uuid::Uuid;
 
 use crate::assistant::{StartError, runner_parts};
+use crate::automation::{RunningScheduler, SchedulerOptions, build_scheduler};
 use crate::capabilities::{CapabilityContext, capability_tools};
 use crate::config::{ConfigError, LoadedConfig};
 use crate::connected_models::connect_models;
@@ -47,6 +49,29 @@ pub struct GatewayServer {
 }
 
 impl GatewayServer {
+    /// Starts the scheduler of the server. It runs turns with the server's team, and clients can answer
+    /// the questions of its jobs. Must be called within a tokio runtime.
+    pub fn start_scheduler(
+        &self,
+        loaded: &LoadedConfig,
+        environment: &Environment,
+    ) -> Result<RunningScheduler, ConfigError> {
+        let toolset = self.team_builder.toolset();
+        let options = SchedulerOptions {
+            stores: &self.team_builder.stores,
+            runtime: &self.runtime,
+            toolset: &toolset,
+            approver: Some(self.team_builder.bridge.approver()),
+            owner: "lango serve",
+            wake: SchedulerWake::default(),
+        };
+        Ok(RunningScheduler::start(build_scheduler(
+            loaded,
+            environment,
+            options,
+        )?))
+    }
+
     /// Rebuilds the team between turns when skills or reachable remote agents change. Never returns.
     pub async fn watch_changes(&self) {
         refresh_in_background(&self.team_builder.remote_agents);

@@ -2,6 +2,7 @@
 //! environment.
 
 mod assistant;
+mod automation;
 mod capabilities;
 pub mod config;
 mod connected_models;
@@ -33,6 +34,7 @@ pub mod capability {
 }
 
 pub use assistant::{Assistant, AssistantOptions, StartError, known_secrets, new_session};
+pub use automation::{RunningScheduler, SchedulerOptions, build_scheduler};
 pub use capabilities::{CapabilityContext, capability_tools};
 pub use config::{ConfigError, LoadedConfig, Overrides};
 pub use connected_models::{check_models, selected_models};
@@ -52,6 +54,7 @@ pub use store::{apply_retention, delete_session_files, open_stores_in, restore_s
 pub use team::{AssembledTeam, assemble_team, assemble_team_with};
 pub use toolset::{Toolset, confinement, undo_storage, workspace_folder};
 
+pub use lango_automation::SchedulerWake;
 pub use lango_engine::{LegacyMessage, replay_author};
 pub use lango_gateway::RouteResponse;
 pub use lango_models::{SelectedModel, SelectionError, offline};

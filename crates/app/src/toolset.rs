@@ -94,6 +94,10 @@ impl Toolset {
         tools
     }
 
+    pub(crate) fn workspace(&self) -> &Workspace {
+        &self.files.workspace
+    }
+
     /// Returns access to the workspace for indexing documents.
     pub fn document_access(&self) -> Arc<dyn DocumentAccess> {
         Arc::new(WorkspaceAccess {
@@ -300,7 +304,7 @@ fn create_own_folders(workspace: &Path, own_folders: &[PathBuf]) {
     }
 }
 
-fn shell_parts(
+pub(crate) fn shell_parts(
     loaded: &LoadedConfig,
     environment: &Environment,
     workspace: Workspace,

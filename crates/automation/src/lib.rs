@@ -24,3 +24,4 @@ pub use scheduler::{
 };
 pub use settings::{BackgroundSettings, CronSettings, WorkflowSettings};
 pub use turn_work::{TurnWork, TurnWorker};
+pub use unattended::APPROVAL_PREFIX;

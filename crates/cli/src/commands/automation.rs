@@ -77,6 +77,14 @@ impl AutomationView {
         }
     }
 
+    /// Returns a run of any kind.
+    pub async fn any_run(&self, id: &str) -> Result<Run, CliError> {
+        match self.find_run(id).await? {
+            Some(run) => Ok(run),
+            None => Err(self.unknown_run("workflow run", id, None).await),
+        }
+    }
+
     async fn find_run(&self, id: &str) -> Result<Option<Run>, CliError> {
         match id.parse::<RunId>() {
             Ok(id) => Ok(self.store().run(&self.principal, id).await?),

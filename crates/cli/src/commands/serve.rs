@@ -81,10 +81,12 @@ async fn serve(
         context.loaded.clone(),
         server.gateway.stores().clone(),
     ));
+    let scheduler = server.start_scheduler(&context.loaded, &context.environment)?;
     tokio::select! {
         () = server.gateway.serve(listener, shutdown) => {}
         () = server.watch_changes() => {}
     }
+    scheduler.stop().await;
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use lango_text::sanitize::{one_line, truncated_line};
 use lango_text::suggest;
 use serde_json::json;
 
-use super::status::{run_steps, stored_definition};
+use super::status::{open_questions, run_steps, stored_definition};
 use crate::commands::automation::AutomationView;
 use crate::output::{CliError, CommandOutput};
 
@@ -83,8 +83,9 @@ pub async fn answer(
     step: &str,
     is_approved: bool,
 ) -> Result<CommandOutput, CliError> {
-    let run = view.workflow_run(run).await?;
-    let rows = run_steps(view, &run).await?;
+    let run = view.any_run(run).await?;
+    let mut rows = run_steps(view, &run).await?;
+    rows.extend(open_questions(view, &run).await?);
     let row = find_step(&rows, step, &run.id.to_string())?;
     let decision = match (row.state, is_approved) {
         (StepState::Unknown, true) => StepDecision::Repeat,

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use lango_app::capability::automation::APPROVAL_PREFIX;
 use lango_app::capability::automation::time_text::format_span;
 use lango_app::capability::automation::workflow::{Workflow, WorkflowStatus, parse_workflow};
 use lango_domain::automation::{JobAction, Run, RunStep, StepState};
@@ -33,6 +34,14 @@ pub async fn run_steps(view: &AutomationView, run: &Run) -> Result<Vec<RunStep>,
                 .collect()
         }
     })
+}
+
+/// Returns the questions of the run's turns that wait for an answer, which are rows of their own.
+pub async fn open_questions(view: &AutomationView, run: &Run) -> Result<Vec<RunStep>, CliError> {
+    let stored = view.store().steps(&view.principal, run.id).await?;
+    let is_open =
+        |row: &RunStep| row.step.starts_with(APPROVAL_PREFIX) && row.state == StepState::Waiting;
+    Ok(stored.into_iter().filter(is_open).collect())
 }
 
 /// Returns the workflow as it was when the run was made.

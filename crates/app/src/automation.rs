@@ -1,0 +1,148 @@
+//! Assembles the scheduler: what runs jobs, background tasks and workflows, and delivers their results.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use lango_automation::delivery::{
+    CommandChannel, DeliveryChannels, DeliveryOutbox, DesktopChannel, MailChannel, SessionChannel,
+    WebhookChannel,
+};
+use lango_automation::workflow::{RuntimeSteps, WorkflowDriver, WorkflowSettings};
+use lango_automation::{
+    ActionExecutor, OutboxLoop, RunExecutor, Scheduler, SchedulerParts, SchedulerWake, TurnWorker,
+};
+use lango_domain::approval::Approver;
+use lango_domain::automation::LeaseNumber;
+use lango_domain::{Clock, StoreError, Stores};
+use lango_runtime::Runtime;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{ConfigError, LoadedConfig};
+use crate::environment::Environment;
+use crate::toolset::{Toolset, shell_parts, undo_storage};
+
+/// The parts from which [`build_scheduler`] assembles a scheduler.
+pub struct SchedulerOptions<'a> {
+    pub stores: &'a Stores,
+    /// Runs the turns, also those of other clients of this process.
+    pub runtime: &'a Runtime,
+    pub toolset: &'a Toolset,
+    /// Answers questions beyond the permission of a job; `None` if nobody can.
+    pub approver: Option<Arc<dyn Approver>>,
+    /// The kind of process, for people.
+    pub owner: &'a str,
+    pub wake: SchedulerWake,
+}
+
+/// Builds the scheduler of this process. It does nothing until it runs, and then only while no other
+/// process of the store runs one.
+pub fn build_scheduler(
+    loaded: &LoadedConfig,
+    environment: &Environment,
+    options: SchedulerOptions<'_>,
+) -> Result<Scheduler, ConfigError> {
+    let settings = &loaded.settings;
+    let clock: Clock = Arc::new(Timestamp::now);
+    let turns = TurnWorker {
+        runtime: options.runtime.clone(),
+        sessions: Arc::clone(&options.stores.sessions),
+        approver: options.approver.clone(),
+        approval_wait: settings.cron.approval_wait(),
+    };
+    let steps = Arc::new(RuntimeSteps {
+        turns: turns.clone(),
+    });
+    let hours = u64::from(settings.workflow.approval_wait_hours.get());
+    let driver_settings = WorkflowSettings {
+        approval_deadline: std::time::Duration::from_secs(60 * 60 * hours),
+        ..WorkflowSettings::default()
+    };
+    let workflows = WorkflowDriver::new(steps, driver_settings);
+    let workflows: Arc<dyn RunExecutor> = Arc::new(workflows);
+    let executor = ActionExecutor {
+        turns,
+        workflows: settings.workflow.enabled.then_some(workflows),
+    };
+    let channels = delivery_channels(loaded, environment, &options);
+    let store = Arc::clone(&options.stores.automation);
+    let outbox = DeliveryOutbox::new(Arc::clone(&store), channels, Arc::clone(&clock));
+    Ok(Scheduler::new(SchedulerParts {
+        store,
+        executor: Arc::new(executor),
+        outbox: Some(Arc::new(SharedOutbox(outbox))),
+        clock,
+        owner: format!("{} (process {})", options.owner, std::process::id()),
+        settings: settings.cron.clone(),
+        wake: options.wake,
+    }))
+}
+
+/// A scheduler that runs beside other work.
+pub struct RunningScheduler {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl RunningScheduler {
+    /// Starts the scheduler. Must be called within a tokio runtime.
+    pub fn start(scheduler: Scheduler) -> Self {
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let task = tokio::spawn(async move { scheduler.run(&stopped).await });
+        Self { stop, task }
+    }
+
+    /// Suspends running work, so that the next scheduler continues it, and releases the lease.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        let _ = self.task.await;
+    }
+}
+
+fn delivery_channels(
+    loaded: &LoadedConfig,
+    environment: &Environment,
+    options: &SchedulerOptions<'_>,
+) -> DeliveryChannels {
+    let settings = &loaded.settings;
+    let runtime = options.runtime.clone();
+    let publish = move |key: &_, update: &_| runtime.subscribers().publish(key, update);
+    let workspace = options.toolset.workspace().clone();
+    let shell = shell_parts(
+        loaded,
+        environment,
+        workspace.clone(),
+        &undo_storage(environment),
+    );
+    DeliveryChannels {
+        sessions: SessionChannel::new(Arc::clone(&options.stores.sessions), publish),
+        workspace,
+        webhooks: WebhookChannel::new(&settings.automation.webhook, settings.net.address_policy()),
+        commands: CommandChannel::new(shell),
+        desktop: DesktopChannel::from_variables(&environment.variables),
+        mail: MailChannel::new(&settings.automation.smtp),
+    }
+}
+
+/// The outbox as the scheduler drives it.
+struct SharedOutbox(DeliveryOutbox);
+
+impl OutboxLoop for SharedOutbox {
+    fn run<'a>(
+        &'a self,
+        lease: LeaseNumber,
+        stop: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.0.run(lease, stop))
+    }
+
+    fn send_due(&self, lease: LeaseNumber) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { self.0.deliver_due(lease).await.map(drop) })
+    }
+
+    fn wake(&self) {
+        self.0.wake();
+    }
+}
