@@ -88,10 +88,10 @@ pub struct CronAddArgs {
     pub agent: Option<String>,
     #[command(flatten)]
     pub delivery: DeliveryArgs,
-    /// What happens with occurrences that were due while no scheduler ran.
+    /// Rule for occurrences that were due while no scheduler ran.
     #[arg(long, value_name = "RULE", default_value = "once")]
     pub catch_up: CatchUpChoice,
-    /// What happens with an occurrence that is due while the run before it is not over.
+    /// Rule for an occurrence that is due while the run before it is not over.
     #[arg(long, value_name = "RULE", default_value = "skip")]
     pub overlap: OverlapChoice,
     /// The most tokens that one run may use.

@@ -42,7 +42,7 @@ pub fn run(
     Ok(output.print(format))
 }
 
-/// What the scheduler does, and has to do.
+/// The state of the scheduler and its work.
 struct SchedulerStatus {
     lease: Option<SchedulerLease>,
     /// The first time at which there is something to do.

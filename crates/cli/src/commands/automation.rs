@@ -1,4 +1,4 @@
-//! What the commands of automation share: the store, and finding jobs and runs by what the user typed.
+//! Shared parts of the commands of automation: the store, and finding jobs and runs by name or number.
 
 mod planning;
 mod times;
@@ -177,7 +177,7 @@ impl AutomationView {
         Ok(lease.filter(|lease| lease.until > self.times.now))
     }
 
-    /// Returns a line for when nobody runs what was just added.
+    /// Returns a warning if no process runs work that was just added.
     pub async fn no_scheduler_notice(&self) -> Result<Option<String>, CliError> {
         let notice = "no scheduler is running, so nothing happens yet; start one with `lango automate run`, \
                       `lango serve` or an open `lango chat`, or install it with `lango automate install`";

@@ -14,7 +14,7 @@ use crate::commands::multi_thread_runtime;
 use crate::commands::serve::StopSignals;
 use crate::output::{CliError, DIM, OutputFormat, print_stderr, styled, warn};
 
-/// How often runs and deliveries are looked at for printing. The scheduler itself does not poll.
+/// The interval at which runs and deliveries are read for printing. The scheduler itself does not poll.
 const PRINT_INTERVAL: Duration = Duration::from_secs(1);
 
 pub fn run(global: &GlobalArgs, format: OutputFormat) -> Result<ExitCode, CliError> {

@@ -89,7 +89,7 @@ fn write_unit(file: &Path, unit: &str) -> Result<(), CliError> {
     }
     let folder = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(failed)?;
-    // A new file beside it, so that the unit is never half written.
+    // A new file next to it, so that the unit is never half written.
     let temporary = file.with_extension("service.new");
     let write = || {
         let mut options = fs::OpenOptions::new();

@@ -11,7 +11,7 @@ use super::status::{question, run_steps, step_line};
 use crate::commands::automation::AutomationView;
 use crate::output::{CliError, DIM, print_stderr, styled};
 
-/// The run may be in another process, which tells nobody, so the store is read again and again.
+/// The run may be in another process, so the store is read at this interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Waits until a run is over. Returns `None` if the user pressed Ctrl-C.

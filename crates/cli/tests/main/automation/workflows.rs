@@ -168,3 +168,35 @@ fn waiting_steps_are_answered_and_unknown_ones_repeated_only_on_request() {
         [Some(StepDecision::Repeat), Some(StepDecision::Deny)]
     );
 }
+
+/// Another process runs the scheduler; here it is the test.
+#[test]
+fn waiting_for_a_run_ends_as_the_run_ends() {
+    let fixture = AutomationFixture::new();
+    let lease = fixture.acquire_lease();
+    for (extra, state, exit) in [
+        ("", RunState::Done, 0),
+        ("--json", RunState::Done, 0),
+        ("", RunState::Failed, 1),
+        ("", RunState::Cancelled, 130),
+    ] {
+        let line = format!("workflow run review.flow.yaml --wait {extra}");
+        let waited = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| fixture.lango(&line));
+            let run = loop {
+                match fixture.claim(lease).first() {
+                    Some(run) => break run.id,
+                    None => std::thread::yield_now(),
+                }
+            };
+            fixture.end(lease, run, state, "all\u{7} good");
+            waiting.join().unwrap()
+        });
+        assert_eq!(waited.exit, exit, "{line}: {}", waited.stderr);
+        match (state, extra) {
+            (RunState::Done, "") => assert_eq!(waited.stdout, "all good\n"),
+            (RunState::Done, _) => assert_eq!(waited.json()["state"], "done"),
+            _ => assert!(waited.stderr.contains("all good"), "{}", waited.stderr),
+        }
+    }
+}
