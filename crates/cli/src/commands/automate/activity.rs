@@ -14,7 +14,7 @@ use lango_text::sanitize::{one_line, truncated_line};
 use serde_json::{Value, json};
 
 use crate::commands::automation::{AutomationView, run_reason};
-use crate::output::{CliError, DIM, NAME, OutputFormat, styled, warn};
+use crate::output::{CliError, DIM, NAME, OutputFormat, styled};
 
 /// The newest rows that are looked at. More than this in one second is summed up by the history.
 const WATCHED_ROWS: usize = 200;
@@ -51,7 +51,10 @@ impl ActivityWatch {
     pub async fn print_changes(&mut self, view: &AutomationView, format: OutputFormat) {
         let lines = match self.changes(view).await {
             Ok(lines) => lines,
-            Err(error) => return warn(&[format!("cannot read the store: {error:?}")], format),
+            Err(error) => {
+                error.print(format);
+                return;
+            }
         };
         let mut stdout = anstream::stdout();
         for line in lines {
