@@ -3,10 +3,13 @@
 //!
 //! Plain words are required; `[word]` is optional; `(a|b c)` is a choice; `{argument}` captures
 //! words as typed, `{argument:word}` exactly one. `{argument=result}` captures no words: it is the
-//! result of the step before, and `{argument=summary}` the start of it.
+//! result of the step before, and `{argument=summary}` the start of it. `{argument=request}` is the whole
+//! request, for tools that read it themselves; the words of `{_}` are then no argument of their own.
 
 use super::lexer::Token;
 
+/// The name of a slot whose words are no argument.
+const ANY_WORDS: &str = "_";
 /// Minimum length of a word that may have one typo.
 const MIN_MISSPELLED_LEN: usize = 4;
 
@@ -26,6 +29,9 @@ enum PatternPart {
     FromPrevious {
         argument: String,
         source: FillSource,
+    },
+    WholeRequest {
+        argument: String,
     },
 }
 
@@ -79,9 +85,23 @@ impl PhrasePattern {
         Self { parts }
     }
 
+    /// Returns true if the phrase takes everything after its first words, whatever it is.
+    pub fn takes_all(&self) -> bool {
+        let is_whole = |part: &PatternPart| matches!(part, PatternPart::WholeRequest { .. });
+        matches!(self.parts.first(), Some(PatternPart::Literal(_)))
+            && self.parts.iter().any(is_whole)
+    }
+
     /// Matches all tokens against the phrase.
     pub fn match_tokens(&self, tokens: &[Token<'_>]) -> Option<PhraseMatch> {
-        match_parts(&self.parts, tokens)
+        let mut matched = match_parts(&self.parts, tokens)?;
+        for part in &self.parts {
+            if let PatternPart::WholeRequest { argument } = part {
+                let value = ArgumentValue::Text(Token::join(tokens));
+                matched.arguments.push((argument.clone(), value));
+            }
+        }
+        Some(matched)
     }
 }
 
@@ -104,6 +124,10 @@ fn normalize_words(text: &str) -> Vec<String> {
 
 fn parse_slot(inside: &str) -> PatternPart {
     if let Some((argument, source)) = inside.split_once('=') {
+        if source == "request" {
+            let argument = argument.to_owned();
+            return PatternPart::WholeRequest { argument };
+        }
         let source = if source == "summary" {
             FillSource::Summary
         } else {
@@ -149,6 +173,7 @@ fn match_parts(parts: &[PatternPart], tokens: &[Token<'_>]) -> Option<PhraseMatc
                 .push((argument.clone(), ArgumentValue::FromPrevious(*source)));
             Some(matched)
         }
+        PatternPart::WholeRequest { .. } => match_parts(rest, tokens),
         PatternPart::Slot {
             argument,
             is_one_word,
@@ -156,8 +181,10 @@ fn match_parts(parts: &[PatternPart], tokens: &[Token<'_>]) -> Option<PhraseMatc
             let max_words = if *is_one_word { 1 } else { tokens.len() };
             (1..=max_words.min(tokens.len())).find_map(|length| {
                 let mut matched = match_parts(rest, &tokens[length..])?;
-                let value = ArgumentValue::Text(Token::join(&tokens[..length]));
-                matched.arguments.push((argument.clone(), value));
+                if argument != ANY_WORDS {
+                    let value = ArgumentValue::Text(Token::join(&tokens[..length]));
+                    matched.arguments.push((argument.clone(), value));
+                }
                 matched.captured += length;
                 Some(matched)
             })

@@ -96,7 +96,7 @@ pub fn plan(request: &str, tools: &[ToolDeclaration]) -> Option<Vec<PlannedCall>
     let all = tokens(request);
     let with_patterns = |tool| (tool, parse_phrases(tool));
     let patterns: Vec<_> = tools.iter().map(with_patterns).collect();
-    let (_, calls) = plan_from(strip_fillers(&all), &patterns, 1)?;
+    let (_, calls) = plan_from(strip_fillers(strip_end(&all)), &patterns, 1)?;
     Some(calls)
 }
 
@@ -115,7 +115,10 @@ fn plan_from(
 ) -> Option<(f32, Vec<PlannedCall>)> {
     let mut best =
         plan_one_step(tokens, patterns, number).map(|(weight, step)| (weight, vec![step]));
-    if number == MAX_STEPS || tokens.len() > MAX_TOKENS_IN_STEPS {
+    let is_one_step = number == MAX_STEPS
+        || tokens.len() > MAX_TOKENS_IN_STEPS
+        || best.is_some() && takes_all(tokens, patterns);
+    if is_one_step {
         return best;
     }
     for at in 1..tokens.len() {
@@ -143,6 +146,12 @@ fn plan_from(
     best
 }
 
+/// Returns true if a phrase takes the whole request, such as "remind me to …": its parts are no steps.
+fn takes_all(tokens: &[Token<'_>], patterns: &ToolPatterns<'_>) -> bool {
+    let mut phrases = patterns.iter().flat_map(|(_, patterns)| patterns);
+    phrases.any(|phrase| phrase.takes_all() && phrase.match_tokens(tokens).is_some())
+}
+
 /// Returns the tokens after the separator `words` at `at`. An empty separator requires a comma or
 /// semicolon before `at`.
 fn strip_separator<'a, 't>(
@@ -163,6 +172,17 @@ fn strip_words<'a, 't>(tokens: &'a [Token<'t>], words: &[&str]) -> Option<&'a [T
         .zip(words)
         .all(|(token, word)| !token.is_quoted && token.normalized == *word);
     (same && !rest.is_empty()).then_some(rest)
+}
+
+/// Strips a question mark that stands alone, as after French questions.
+fn strip_end<'a, 't>(mut tokens: &'a [Token<'t>]) -> &'a [Token<'t>] {
+    while let Some((last, rest)) = tokens.split_last()
+        && !last.is_quoted
+        && Token::join(std::slice::from_ref(last)).is_empty()
+    {
+        tokens = rest;
+    }
+    tokens
 }
 
 fn strip_fillers<'a, 't>(mut tokens: &'a [Token<'t>]) -> &'a [Token<'t>] {

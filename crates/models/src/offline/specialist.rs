@@ -121,6 +121,7 @@ fn display_phrase(phrase: &str) -> String {
         let inside = &rest[at + 1..end];
         match close {
             ')' => output.push_str(inside.split('|').next().unwrap_or_default()),
+            '}' if inside.starts_with('_') => output.push('…'),
             '}' if !inside.contains('=') => {
                 _ = write!(output, "<{}>", inside.split(':').next().unwrap_or_default())
             }
