@@ -15,6 +15,7 @@ pub mod time_text;
 mod timeout;
 mod turn_work;
 mod unattended;
+mod tools;
 pub mod workflow;
 
 pub use action_executor::ActionExecutor;
@@ -25,3 +26,4 @@ pub use scheduler::{
 pub use settings::{BackgroundSettings, CronSettings, WorkflowSettings};
 pub use turn_work::{TurnWork, TurnWorker};
 pub use unattended::APPROVAL_PREFIX;
+pub use tools::{AutomationTools, LazyAutomationStore, ToolGroups, WakeFn, tools};

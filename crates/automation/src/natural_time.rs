@@ -76,3 +76,26 @@ pub fn reminder_text(sentence: &str) -> Option<&str> {
     let text = sentence[start..].trim().trim_end_matches(['.', '!']).trim();
     (!text.is_empty()).then_some(text)
 }
+
+/// Verbs that only say that something is scheduled.
+const SCHEDULING_VERBS: [&str; 9] = [
+    "schedule",
+    "programa",
+    "planifica",
+    "planifie",
+    "programme",
+    "pianifica",
+    "programma",
+    "agende",
+    "programe",
+];
+
+/// Returns a sentence such as "schedule a backup" without its first verb: what is to be done.
+pub fn scheduled_work(sentence: &str) -> &str {
+    let tokens = tokenize(sentence);
+    let is_verb = |word: &str| SCHEDULING_VERBS.contains(&word);
+    match tokens.as_slice() {
+        [first, second, ..] if is_verb(&first.word) => sentence[second.start..].trim(),
+        _ => sentence.trim(),
+    }
+}

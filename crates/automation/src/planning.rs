@@ -5,6 +5,7 @@
 
 mod caller;
 mod catalog;
+mod control;
 mod error;
 mod job_plan;
 mod names;
@@ -15,10 +16,11 @@ mod work;
 
 pub use caller::{CallingRun, Requester, rule_covers};
 pub use catalog::{AutomationCatalog, SharedCatalog};
+pub use control::ControlError;
 pub use error::PlanError;
 pub use job_plan::{PlannedJob, ReadTime, ReadWork, read_when};
 pub use names::{JobNotFound, find_job};
-pub use question::{describe_budget, describe_schedule};
+pub use question::{describe_budget, describe_schedule, describe_step};
 pub use request::{
     JobRequest, RunOptions, RunRequest, WorkRequest, WorkTime, WorkflowRequest, WorkflowSource,
 };

@@ -11,7 +11,7 @@ use super::error::PlanError;
 use super::names::check_name;
 use super::request::{JobRequest, WorkRequest, WorkTime};
 use super::work::{PlannedAction, PlannedWork};
-use crate::natural_time::{read_time, reminder_text};
+use crate::natural_time::{read_time, reminder_text, scheduled_work};
 use crate::schedule::{Timetable, parse_zone};
 use crate::workflow::Workflow;
 
@@ -189,7 +189,9 @@ pub fn read_when(words: &str, now: &Zoned) -> Option<ReadTime> {
     let phrase = read_time(words, now)?;
     let work = match reminder_text(&phrase.rest) {
         Some(text) => ReadWork::Reminder(text.to_owned()),
-        None if phrase.rest.chars().any(char::is_alphanumeric) => ReadWork::Prompt(phrase.rest),
+        None if phrase.rest.chars().any(char::is_alphanumeric) => {
+            ReadWork::Prompt(scheduled_work(&phrase.rest).to_owned())
+        }
         None => ReadWork::Nothing,
     };
     Some(ReadTime {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use lango_domain::automation::{
-    JobAction, RunBudget, RunSpec, Schedule, ScheduleKind, SessionMode,
+    JobAction, Run, RunBudget, RunSpec, Schedule, ScheduleKind, SessionMode,
 };
 use lango_text::sanitize::escape_hidden_chars;
 
@@ -13,7 +13,7 @@ use super::work::is_inbox_only;
 use super::{PlannedJob, PlannedRun};
 use crate::delivery::DeliveryTarget;
 use crate::time_text::{absolute_time, describe_time, format_span};
-use crate::workflow::{StepAction, Workflow};
+use crate::workflow::{StepAction, Workflow, WorkflowStep, parse_workflow};
 
 impl PlannedJob {
     /// Returns everything that the user approves with the job.
@@ -88,26 +88,39 @@ fn push_action(text: &mut String, spec: &RunSpec, workflow: Option<&Workflow>) {
 
 /// Lists what each step does.
 fn steps_text(workflow: &Workflow) -> String {
-    let mut text = String::new();
-    for step in &workflow.steps {
-        let approval = match step.approval {
-            Some(_) => ", after approval",
-            None => "",
-        };
-        let _ = match &step.action {
-            StepAction::Agent { agent, prompt, .. } => writeln!(
-                text,
-                "  {}: asks {}{approval}: {}",
-                step.id,
-                agent.as_deref().unwrap_or("the team"),
-                indented(prompt)
-            ),
-            StepAction::Tool { tool, arguments } => {
-                writeln!(text, "  {}: calls {tool}{approval}: {arguments}", step.id)
-            }
-        };
-        push_targets(&mut text, "    result: ", &step.deliver_to);
-    }
+    workflow.steps.iter().map(step_text).collect()
+}
+
+/// Describes what a step of a run does; nothing if the run has no such step.
+pub fn describe_step(run: &Run, id: &str) -> String {
+    let JobAction::Workflow {
+        name, definition, ..
+    } = &run.spec.action
+    else {
+        return String::new();
+    };
+    let workflow = parse_workflow(name, definition, None).ok();
+    let step = workflow.as_ref().and_then(|workflow| workflow.step(id));
+    escape_hidden_chars(&step.map(step_text).unwrap_or_default())
+}
+
+fn step_text(step: &WorkflowStep) -> String {
+    let approval = match step.approval {
+        Some(_) => ", after approval",
+        None => "",
+    };
+    let mut text = match &step.action {
+        StepAction::Agent { agent, prompt, .. } => format!(
+            "  {}: asks {}{approval}: {}\n",
+            step.id,
+            agent.as_deref().unwrap_or("the team"),
+            indented(prompt)
+        ),
+        StepAction::Tool { tool, arguments } => {
+            format!("  {}: calls {tool}{approval}: {arguments}\n", step.id)
+        }
+    };
+    push_targets(&mut text, "    result: ", &step.deliver_to);
     text
 }
 

@@ -81,26 +81,46 @@ impl WorkPlanner<'_> {
         principal: &Principal,
         request: &WorkflowRequest,
     ) -> Result<PlannedAction, PlanError> {
-        let saved;
-        let (file, definition) = match &request.source {
-            WorkflowSource::Text { file, text } => (file.as_str(), text.as_str()),
-            WorkflowSource::Saved(name) => {
-                saved = self.saved_workflow(principal, name).await?;
-                (saved.name.as_str(), saved.definition.as_str())
-            }
-        };
-        let names = self.catalog.map(|catalog| &catalog.names);
-        let workflow = parse_workflow(file, definition, names).map_err(PlanError::Workflow)?;
+        let (workflow, definition) = self.read_workflow(principal, &request.source).await?;
         let params = workflow.bind_params(&request.params)?;
         let action = JobAction::Workflow {
             name: workflow.name.clone(),
-            definition: definition.to_owned(),
+            definition,
             params,
         };
         Ok(PlannedAction {
             action,
             workflow: Some(workflow),
         })
+    }
+
+    /// Checks a workflow without running it, with the names of its agents and tools and its targets.
+    pub async fn check_workflow(
+        &self,
+        principal: &Principal,
+        source: &WorkflowSource,
+    ) -> Result<Workflow, PlanError> {
+        let (workflow, _) = self.read_workflow(principal, source).await?;
+        self.targets(&workflow.deliver_to)?;
+        self.workflow_level(&workflow)?;
+        Ok(workflow)
+    }
+
+    async fn read_workflow(
+        &self,
+        principal: &Principal,
+        source: &WorkflowSource,
+    ) -> Result<(Workflow, String), PlanError> {
+        let (file, definition) = match source {
+            WorkflowSource::Text { file, text } => (file.clone(), text.clone()),
+            WorkflowSource::Saved(name) => {
+                let saved = self.saved_workflow(principal, name).await?;
+                (saved.name, saved.definition)
+            }
+        };
+        let names = self.catalog.map(|catalog| &catalog.names);
+        let workflow = parse_workflow(&file, &definition, names).map_err(PlanError::Workflow)?;
+        Ok((workflow, definition))
     }
 
     async fn saved_workflow(

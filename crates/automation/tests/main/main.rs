@@ -19,4 +19,6 @@ mod scheduler_loop;
 #[cfg(test)]
 mod setup;
 #[cfg(test)]
+mod tools;
+#[cfg(test)]
 mod workflow;

@@ -1,0 +1,163 @@
+//! `cron_run`, `cron_pause`, `cron_resume` and `cron_remove`.
+
+use lango_domain::automation::Job;
+use lango_domain::{Intent, Safety, Tool, ToolContext, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::answer::{action_line, job_lines, terms_lines};
+use super::{AutomationTools, phrases};
+use crate::planning::PlanError;
+use crate::time_text::{describe_time, in_zone};
+
+#[derive(Deserialize, JsonSchema)]
+struct JobArgs {
+    /// The name or id of the job.
+    job: String,
+}
+
+pub(super) fn cron_run(parts: AutomationTools) -> Tool {
+    let description = "Runs a job now, besides its schedule.";
+    let asked = parts.clone();
+    Tool::new(
+        "cron_run",
+        description,
+        Safety::Moderate,
+        move |context, args: JobArgs| {
+            let parts = parts.clone();
+            async move { run_now(&parts, &context, &args.job).await }
+        },
+    )
+    .with_intent(move |context, args: JobArgs| {
+        let parts = asked.clone();
+        async move {
+            let job = parts.find_job(&context, &args.job).await?;
+            let shows = format!(
+                "runs the job `{}` now: {}\n{}",
+                job.name,
+                action_line(&job.spec.action),
+                terms_lines(&job.spec).trim_end()
+            );
+            Ok(intent(Safety::Moderate, shows, &job))
+        }
+    })
+    .with_phrases(phrases::CRON_RUN)
+}
+
+async fn run_now(
+    parts: &AutomationTools,
+    context: &ToolContext,
+    job: &str,
+) -> Result<String, ToolError> {
+    // A job that runs itself would never end.
+    parts.require_user(context, "run a job out of turn").await?;
+    let job = parts.find_job(context, job).await?;
+    let planner = parts.planner().await?;
+    let run = planner.submit(&planner.plan_job_run(&job)).await?;
+    parts.wake();
+    let note = parts.scheduler_note().await?.unwrap_or_default();
+    let text = format!(
+        "The job `{}` runs now, as run {}.\n{note}",
+        job.name, run.id
+    );
+    Ok(text.trim_end().to_owned())
+}
+
+pub(super) fn cron_pause(parts: AutomationTools) -> Tool {
+    let description = "Pauses a job until it is resumed. A run that has started goes on.";
+    Tool::new(
+        "cron_pause",
+        description,
+        Safety::Moderate,
+        move |context, args: JobArgs| {
+            let parts = parts.clone();
+            async move {
+                let job = parts.find_job(&context, &args.job).await?;
+                let planner = parts.planner().await?;
+                planner.pause_job(&job).await?;
+                parts.wake();
+                Ok(format!("Paused the job `{}` (#{}).", job.name, job.id))
+            }
+        },
+    )
+    .with_phrases(phrases::CRON_PAUSE)
+}
+
+pub(super) fn cron_resume(parts: AutomationTools) -> Tool {
+    let description = "Resumes a paused job. Runs that were due meanwhile are not made up for.";
+    Tool::new(
+        "cron_resume",
+        description,
+        Safety::Moderate,
+        move |context, args: JobArgs| {
+            let parts = parts.clone();
+            async move { run_resume(&parts, &context, &args.job).await }
+        },
+    )
+    .with_phrases(phrases::CRON_RESUME)
+}
+
+async fn run_resume(
+    parts: &AutomationTools,
+    context: &ToolContext,
+    job: &str,
+) -> Result<String, ToolError> {
+    parts.require_user(context, "resume a job").await?;
+    let job = parts.find_job(context, job).await?;
+    let planner = parts.planner().await?;
+    let job = planner.resume_job(&job).await?;
+    parts.wake();
+    let next = match job.next_due {
+        None => "It has no runs to come.".to_owned(),
+        Some(at) => {
+            let at = in_zone(at, &job.schedule.time_zone);
+            format!("Next: {}.", describe_time(&at, planner.now))
+        }
+    };
+    let note = parts.scheduler_note().await?.unwrap_or_default();
+    let text = format!(
+        "Resumed the job `{}` (#{}).\n{next}\n{note}",
+        job.name, job.id
+    );
+    Ok(text.trim_end().to_owned())
+}
+
+pub(super) fn cron_remove(parts: AutomationTools) -> Tool {
+    let description = "Removes a job with its history. A run that has started is stopped.";
+    let asked = parts.clone();
+    Tool::new(
+        "cron_remove",
+        description,
+        Safety::Dangerous,
+        move |context, args: JobArgs| {
+            let parts = parts.clone();
+            async move {
+                let job = parts.find_job(&context, &args.job).await?;
+                let store = parts.store().await?;
+                let removed = store.remove_job(&context.principal, job.id, parts.now());
+                removed.await.map_err(PlanError::from)?;
+                parts.wake();
+                Ok(format!("Removed the job `{}` (#{}).", job.name, job.id))
+            }
+        },
+    )
+    .with_intent(move |context, args: JobArgs| {
+        let parts = asked.clone();
+        async move {
+            let job = parts.find_job(&context, &args.job).await?;
+            let lines = job_lines(&job, None, parts.now());
+            let shows = format!("removes this job with its history:\n{}", lines.trim_end());
+            Ok(intent(Safety::Dangerous, shows, &job))
+        }
+    })
+    .with_phrases(phrases::CRON_REMOVE)
+}
+
+fn intent(level: Safety, shows: String, job: &Job) -> Intent {
+    Intent {
+        level,
+        shows,
+        subject: job.name.clone(),
+        pattern: None,
+    }
+}
