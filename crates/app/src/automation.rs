@@ -4,24 +4,99 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use lango_automation::delivery::{
     CommandChannel, DeliveryChannels, DeliveryOutbox, DesktopChannel, MailChannel, SessionChannel,
     WebhookChannel,
 };
+use lango_automation::planning::{PlanLimits, SharedCatalog};
 use lango_automation::workflow::{RuntimeSteps, WorkflowDriver, WorkflowSettings};
 use lango_automation::{
-    ActionExecutor, OutboxLoop, RunExecutor, Scheduler, SchedulerParts, SchedulerWake, TurnWorker,
+    ActionExecutor, AutomationTools, LazyAutomationStore, OutboxLoop, RunExecutor, Scheduler,
+    SchedulerParts, ToolGroups, TurnWorker, running_scheduler,
 };
 use lango_domain::approval::Approver;
 use lango_domain::automation::LeaseNumber;
-use lango_domain::{Clock, StoreError, Stores};
+use lango_domain::{Clock, StoreError, Stores, Tool};
 use lango_runtime::Runtime;
+use lango_text::sanitize::one_line;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::capabilities::CapabilityContext;
 use crate::config::{ConfigError, LoadedConfig};
+use crate::doctor::{CheckStatus, DoctorCheck};
 use crate::environment::Environment;
+use crate::lazy_stores::LazyStores;
+use crate::store::store_file;
 use crate::toolset::{Toolset, shell_parts, undo_storage};
+
+/// Returns the automator's tools that the settings enable (S87).
+pub(crate) fn automation_tools(context: &CapabilityContext<'_>) -> Result<Vec<Tool>, ConfigError> {
+    let settings = &context.loaded.settings;
+    let limits = PlanLimits::new(
+        &settings.cron,
+        &settings.background,
+        &settings.workflow,
+        &settings.automation,
+    );
+    let (stores, wake) = (
+        context.stores.clone(),
+        context.toolset.scheduler_wake().clone(),
+    );
+    Ok(lango_automation::tools(AutomationTools {
+        store: LazyAutomationStore::new(move || stores.open().map(|stores| stores.automation)),
+        clock: Arc::new(Timestamp::now),
+        time_zone: TimeZone::system(),
+        groups: ToolGroups {
+            cron: settings.cron.enabled,
+            background: settings.background.enabled,
+            workflow: settings.workflow.enabled,
+        },
+        limits: Arc::new(limits),
+        catalog: SharedCatalog::default(),
+        workspace: Some(context.toolset.workspace().clone()),
+        wake: Arc::new(move || wake.wake()),
+    }))
+}
+
+/// Reports which process runs the scheduler.
+pub(crate) fn automation_checks<'a>(
+    loaded: &'a LoadedConfig,
+    environment: &'a Environment,
+) -> BoxFuture<'a, Vec<DoctorCheck>> {
+    Box::pin(async move {
+        // The check of the store reports a store that cannot be opened.
+        if store_file(loaded, environment).is_none_or(|file| !file.exists()) {
+            return Vec::new();
+        }
+        match LazyStores::new(loaded, environment).open() {
+            Ok(stores) => vec![scheduler_check(&stores).await],
+            Err(_) => Vec::new(),
+        }
+    })
+}
+
+async fn scheduler_check(stores: &Stores) -> DoctorCheck {
+    let check = |status, detail: &str| DoctorCheck::new("scheduler", status, detail);
+    match running_scheduler(&*stores.automation, Timestamp::now()).await {
+        Ok(Some(lease)) => {
+            let owner = one_line(&lease.owner);
+            check(CheckStatus::Pass, &format!("{owner} runs the scheduler"))
+        }
+        Ok(None) => match stores.automation.agenda().await {
+            Ok(agenda) if agenda.next_occurrence.is_some() || agenda.has_queued_runs => check(
+                CheckStatus::Warn,
+                "jobs are waiting, and no process runs the scheduler",
+            )
+            .with_hint(
+                "start `lango automate run` or `lango serve`, or run `lango automate install`",
+            ),
+            _ => check(CheckStatus::Pass, "nothing is scheduled"),
+        },
+        Err(error) => check(CheckStatus::Fail, &error.to_string()),
+    }
+}
 
 /// The parts from which [`build_scheduler`] assembles a scheduler.
 pub struct SchedulerOptions<'a> {
@@ -33,7 +108,6 @@ pub struct SchedulerOptions<'a> {
     pub approver: Option<Arc<dyn Approver>>,
     /// The kind of process, for people.
     pub owner: &'a str,
-    pub wake: SchedulerWake,
 }
 
 /// Builds the scheduler of this process. It does nothing until it runs, and then only while no other
@@ -75,7 +149,7 @@ pub fn build_scheduler(
         clock,
         owner: format!("{} (process {})", options.owner, std::process::id()),
         settings: settings.cron.clone(),
-        wake: options.wake,
+        wake: options.toolset.scheduler_wake().clone(),
     }))
 }
 

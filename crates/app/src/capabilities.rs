@@ -4,6 +4,7 @@ use futures::future::BoxFuture;
 use lango_domain::Tool;
 use lango_graph::LazyGraph;
 
+use crate::automation::{automation_checks, automation_tools};
 use crate::config::{ConfigError, LoadedConfig};
 use crate::doctor::{DoctorCheck, check_operator};
 use crate::documents::{document_tools, web_tools};
@@ -51,7 +52,7 @@ type ChecksFn = for<'a> fn(&'a LoadedConfig, &'a Environment) -> BoxFuture<'a, V
 
 /// All capabilities, in the order of their tools. A new one is a line here and a field in `Settings`;
 /// its settings are guarded in project files unless `config/project.rs` allows them.
-const CAPABILITIES: [Capability; 6] = [
+const CAPABILITIES: [Capability; 7] = [
     Capability {
         tools: |context| Ok(context.toolset.tools()),
         checks: check_operator,
@@ -75,6 +76,10 @@ const CAPABILITIES: [Capability; 6] = [
     Capability {
         tools: knowledge_base_tools,
         checks: no_checks,
+    },
+    Capability {
+        tools: automation_tools,
+        checks: automation_checks,
     },
 ];
 

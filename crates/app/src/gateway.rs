@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use lango_automation::SchedulerWake;
 use lango_domain::Clock;
 use lango_domain::Stores;
 use lango_domain::access_tokens::token_value;
@@ -63,7 +62,6 @@ impl GatewayServer {
             toolset: &toolset,
             approver: Some(self.team_builder.bridge.approver()),
             owner: "lango serve",
-            wake: SchedulerWake::default(),
         };
         Ok(RunningScheduler::start(build_scheduler(
             loaded,

@@ -54,7 +54,6 @@ pub use store::{apply_retention, delete_session_files, open_stores_in, restore_s
 pub use team::{AssembledTeam, assemble_team, assemble_team_with};
 pub use toolset::{Toolset, confinement, undo_storage, workspace_folder};
 
-pub use lango_automation::SchedulerWake;
 pub use lango_engine::{LegacyMessage, replay_author};
 pub use lango_gateway::RouteResponse;
 pub use lango_models::{SelectedModel, SelectionError, offline};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lango_automation::SchedulerWake;
 use lango_documents::DocumentAccess;
 use lango_domain::{Generation, Tool, ToolError};
 use lango_engine::{ApprovalPolicy, Verdict};
@@ -30,6 +31,7 @@ pub struct Toolset {
     disabled_reason: Option<String>,
     approval: ApprovalPolicy,
     generation: Generation,
+    scheduler_wake: SchedulerWake,
 }
 
 /// The folders from which skills are loaded.
@@ -74,6 +76,7 @@ impl Toolset {
             disabled_reason: no_workspace,
             approval,
             generation: Generation::default(),
+            scheduler_wake: SchedulerWake::default(),
         })
     }
 
@@ -92,6 +95,11 @@ impl Toolset {
         }
         tools.extend(skills::tools(&self.skills, self.shell.clone(), settings));
         tools
+    }
+
+    /// Returns what wakes the scheduler of this process when a tool changes its work.
+    pub fn scheduler_wake(&self) -> &SchedulerWake {
+        &self.scheduler_wake
     }
 
     pub(crate) fn workspace(&self) -> &Workspace {

@@ -13,9 +13,9 @@ mod scheduler;
 mod settings;
 pub mod time_text;
 mod timeout;
+mod tools;
 mod turn_work;
 mod unattended;
-mod tools;
 pub mod workflow;
 
 pub use action_executor::ActionExecutor;
@@ -24,6 +24,6 @@ pub use scheduler::{
     DuePass, OutboxLoop, Scheduler, SchedulerParts, SchedulerWake, running_scheduler,
 };
 pub use settings::{BackgroundSettings, CronSettings, WorkflowSettings};
+pub use tools::{AutomationTools, LazyAutomationStore, ToolGroups, WakeFn, tools};
 pub use turn_work::{TurnWork, TurnWorker};
 pub use unattended::APPROVAL_PREFIX;
-pub use tools::{AutomationTools, LazyAutomationStore, ToolGroups, WakeFn, tools};

@@ -21,14 +21,6 @@ pub enum SessionCommand {
         #[arg(long, value_name = "DIR")]
         save: Option<PathBuf>,
     },
-    /// List the images and files of a session, and save them.
-    Files {
-        /// The session's id.
-        session: String,
-        /// Save them in this folder; existing files are kept, and new ones get a number.
-        #[arg(long, value_name = "DIR")]
-        save: Option<PathBuf>,
-    },
     /// Print a session for export.
     Export {
         /// The session's id.

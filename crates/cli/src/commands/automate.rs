@@ -19,7 +19,7 @@ use super::runtime;
 use crate::args::{AutomateCommand, GlobalArgs};
 use crate::output::{CliError, CommandOutput, NAME, OutputFormat, styled};
 
-pub use local_scheduler::LocalScheduler;
+pub use local_scheduler::{LocalScheduler, start_scheduler};
 
 /// The jobs that are shown with their next occurrence.
 const SHOWN_JOBS: usize = 5;

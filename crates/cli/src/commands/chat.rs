@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use lango_app::RemoteTeam;
 use lango_app::{
-    Assistant, AssistantOptions, Recording, Toolset, TurnSpec, UserRequest, connect_remote_agents,
-    new_session, refresh_in_background,
+    Assistant, AssistantOptions, Recording, RunningScheduler, Toolset, TurnSpec, UserRequest,
+    connect_remote_agents, new_session, refresh_in_background,
 };
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::{HistoryWindow, SessionKey, SessionKeyRef};
@@ -15,7 +15,8 @@ use lango_text::sanitize::one_line;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
-use super::inbox::announce_unread;
+use super::automate::start_scheduler;
+use super::inbox::{announce_unread, watch_inbox};
 use super::usage;
 use super::{CommandContext, ask, multi_thread_runtime};
 use crate::approver::approver;
@@ -67,6 +68,10 @@ pub fn run(global: &GlobalArgs, resume: Option<&str>, yes: bool) -> Result<ExitC
         chat.resume_interrupted();
     }
     let mut lines = LineReader::open(&context)?;
+    let scheduler = match lines {
+        LineReader::Editor { .. } => Some(chat.start_scheduler()?),
+        LineReader::Plain(_) => None,
+    };
     while let Some(line) = lines.next() {
         match line.trim() {
             "" => {}
@@ -77,6 +82,9 @@ pub fn run(global: &GlobalArgs, resume: Option<&str>, yes: bool) -> Result<ExitC
                 Err(error) => _ = error.print(OutputFormat::Plain),
             },
         }
+    }
+    if let Some(scheduler) = scheduler {
+        chat.runtime.block_on(scheduler.stop());
     }
     chat.runtime
         .block_on(super::wait_for_hooks(&chat.assistant));
@@ -102,6 +110,15 @@ struct ChatLoop<'a> {
 impl ChatLoop<'_> {
     fn session(&self) -> SessionId {
         self.sessions.last().cloned().unwrap_or_else(new_session)
+    }
+
+    /// Starts the scheduler, as long as the chat is open, and shows messages as they arrive.
+    fn start_scheduler(&self) -> Result<RunningScheduler, CliError> {
+        let _inside = self.runtime.enter();
+        let stores = self.assistant.stores.clone();
+        self.runtime
+            .spawn(async move { watch_inbox(&stores).await });
+        start_scheduler(self.context, &self.assistant, &self.toolset, "lango chat")
     }
 
     fn answer(&mut self, mut request: UserRequest) {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use lango_app::capability::automation::time_text::relative_time;
@@ -20,6 +21,8 @@ use crate::output::{CliError, CommandOutput, DIM, NAME, print_stderr, styled};
 const MAX_ENTRIES: usize = 1_000;
 /// The messages that a chat announces.
 const ANNOUNCED_ENTRIES: usize = 5;
+/// The interval at which an open chat looks for messages.
+const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
 pub fn run(global: &GlobalArgs, command: &InboxCommand) -> Result<CommandOutput, CliError> {
     let view = AutomationView::load(global)?;
@@ -193,6 +196,32 @@ pub async fn announce_unread(stores: &Stores, json: bool) {
     let Ok(entries) = unread.await else { return };
     for line in announcement(&entries, Timestamp::now()) {
         print_stderr(&line);
+    }
+}
+
+/// Prints messages as they arrive. Never returns.
+pub async fn watch_inbox(stores: &Stores) {
+    let principal = Principal::local();
+    let newest = async || {
+        let entries =
+            stores
+                .automation
+                .inbox(&principal, InboxSelection::Unread, ANNOUNCED_ENTRIES);
+        entries.await.unwrap_or_default()
+    };
+    let mut seen = newest().await.first().map(|entry| entry.id);
+    loop {
+        tokio::time::sleep(WATCH_INTERVAL).await;
+        let entries = newest().await;
+        let new: Vec<&InboxEntry> = entries
+            .iter()
+            .take_while(|entry| seen.is_none_or(|seen| entry.id > seen))
+            .collect();
+        for entry in new.iter().rev() {
+            let line = format!("{} {}", styled(NAME, "inbox:"), headline(entry, 100));
+            print_stderr(&format!("\r{line}"));
+        }
+        seen = entries.first().map(|entry| entry.id).max(seen);
     }
 }
 

@@ -1,8 +1,8 @@
 //! The scheduler of this process. The only place where commands start it.
 
 use lango_app::{
-    Assistant, AssistantOptions, Recording, RunningScheduler, SchedulerOptions, SchedulerWake,
-    Toolset, build_scheduler,
+    Assistant, AssistantOptions, Recording, RunningScheduler, SchedulerOptions, Toolset,
+    build_scheduler,
 };
 
 use crate::commands::CommandContext;
@@ -55,7 +55,6 @@ pub fn start_scheduler(
         toolset,
         approver: None,
         owner,
-        wake: SchedulerWake::default(),
     };
     let scheduler = build_scheduler(&context.loaded, &context.environment, options)?;
     Ok(RunningScheduler::start(scheduler))
