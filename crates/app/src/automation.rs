@@ -104,7 +104,7 @@ pub struct SchedulerOptions<'a> {
     /// Runs the turns, also those of other clients of this process.
     pub runtime: &'a Runtime,
     pub toolset: &'a Toolset,
-    /// Answers questions beyond the permission of a job; `None` if nobody can.
+    /// Answers questions beyond the permission of a job; `None` if no one can.
     pub approver: Option<Arc<dyn Approver>>,
     /// The kind of process, for people.
     pub owner: &'a str,
@@ -153,7 +153,7 @@ pub fn build_scheduler(
     }))
 }
 
-/// A scheduler that runs beside other work.
+/// A scheduler that runs next to other work.
 pub struct RunningScheduler {
     stop: CancellationToken,
     task: JoinHandle<()>,

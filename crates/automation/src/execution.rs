@@ -26,17 +26,17 @@ pub trait RunExecutor: Send + Sync {
     ) -> BoxFuture<'a, Result<RunOutcome, StoreError>>;
 }
 
-/// How the execution of a run ended.
+/// Describes how the execution of a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunOutcome {
     Done {
-        /// What is delivered. Nothing is delivered if it is empty.
+        /// Describes what is delivered. Nothing is delivered if it is empty.
         result: String,
         label: Label,
     },
     Failed {
         error: String,
-        /// What was achieved nevertheless.
+        /// Describes what was achieved nevertheless.
         result: Option<String>,
         label: Label,
     },
@@ -68,7 +68,7 @@ impl RunOutcome {
     }
 }
 
-/// What an executor can use while it executes a run. All writes carry the scheduler's lease number.
+/// Describes what an executor can use while it executes a run. All writes carry the scheduler's lease number.
 #[derive(Clone)]
 pub struct RunContext {
     pub store: Arc<dyn AutomationStore>,

@@ -1,4 +1,4 @@
-//! What is delivered when a run ends.
+//! Describes what is delivered when a run ends.
 
 use jiff::Timestamp;
 use lango_domain::Label;

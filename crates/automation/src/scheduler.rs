@@ -33,7 +33,7 @@ const STANDBY_INTERVAL: Duration = Duration::from_secs(10);
 pub struct SchedulerParts {
     pub store: Arc<dyn AutomationStore>,
     pub executor: Arc<dyn RunExecutor>,
-    /// Sends deliveries beside the scheduler; `None` if nothing is sent.
+    /// Sends deliveries next to the scheduler; `None` if nothing is sent.
     pub outbox: Option<Arc<dyn OutboxLoop>>,
     pub clock: Clock,
     /// The process, for people.
@@ -85,7 +85,7 @@ pub struct Scheduler {
     parts: SchedulerParts,
 }
 
-/// What a process without the lease knows about its holder.
+/// Describes what a process without the lease knows about its holder.
 #[derive(Default)]
 struct LeaseWatch {
     /// The lease as it was last seen, and since when it is unchanged on a clock that does not jump.
@@ -163,7 +163,7 @@ impl LeaseWatch {
         }
     }
 
-    /// Returns the lease that nobody renewed for long enough, or that this process left itself.
+    /// Returns the lease that no one renewed for long enough, or that this process left itself.
     fn abandoned(&self) -> Option<SchedulerLease> {
         let (lease, since) = self.seen.as_ref()?;
         let is_abandoned = since.elapsed() > LEASE_TIME || self.own == Some(lease.number);

@@ -15,7 +15,7 @@ pub struct CronSettings {
     pub enabled: bool,
     /// Most jobs of a principal that are paused or have occurrences to come.
     pub max_jobs: NonZeroU32,
-    /// How deep jobs may create jobs: 1 lets a job of the user create one, 0 none.
+    /// The depth to which jobs may create jobs: 1 lets a job of the user create one, 0 none.
     pub max_depth: u32,
     /// The shortest time between two occurrences of a job, in seconds.
     pub min_interval_seconds: NonZeroU64,

@@ -33,7 +33,7 @@ pub struct TurnWork {
     pub text: String,
     /// The label of the text; plain if the user wrote it.
     pub label: Label,
-    /// Data beside the text, each with the source name that a model reads.
+    /// Data next to the text, each with the source name that a model reads.
     pub context: Vec<(String, LabeledText)>,
     pub target: TurnTarget,
     /// In a session with other turns: the turn of this work is not older. `None` if the session is for this
@@ -46,7 +46,7 @@ pub struct TurnWork {
 pub struct TurnWorker {
     pub runtime: Runtime,
     pub sessions: Arc<dyn SessionStore>,
-    /// Answers questions about calls that the run's permission does not cover. `None` if nobody can.
+    /// Answers questions about calls that the run's permission does not cover. `None` if no one can.
     pub approver: Option<Arc<dyn Approver>>,
     pub approval_wait: Duration,
 }
@@ -228,7 +228,7 @@ impl LoggedTurn {
         failed.filter(|_| is_single)
     }
 
-    /// Returns what the turn asked for and nobody answered. A turn that went on without it did not do all
+    /// Returns what the turn asked for and no one answered. A turn that went on without it did not do all
     /// that its run is for (B121).
     fn unanswered_question(&self) -> Option<String> {
         let unanswered = self.0.iter().find_map(|event| match &event.body {

@@ -1,4 +1,4 @@
-//! Approval questions of turns that nobody watches.
+//! Approval questions of turns that no one watches.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! Content of messages, tool results and answers: text with images and files (B110).
 
 mod attachment;
+mod media_type;
 
 pub use attachment::{
     Attachment, AttachmentError, AttachmentKind, BlobData, BlobId, MAX_ATTACHMENT_BYTES,

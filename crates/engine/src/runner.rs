@@ -15,7 +15,6 @@ use lango_domain::model::Model;
 use lango_domain::remote_agent::RemoteAgent;
 use lango_domain::session::{HistoryWindow, SessionKey, SessionKeyRef, SessionStore, TurnLock};
 use lango_domain::{AgentName, AgentTree};
-use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::task::TaskTracker;
 
@@ -27,7 +26,6 @@ use crate::limits::{TurnLimits, TurnSpend};
 use crate::prepared_team::PreparedTeam;
 use crate::recovery::UnfinishedTurn;
 use crate::request::{NewRequest, TurnRequest};
-use crate::single_call::SingleCallModel;
 use crate::turn::{StartMode, store_timeout};
 use crate::turn_clock::TurnClock;
 use crate::turn_error::panic_message;
@@ -94,24 +92,24 @@ struct TurnStart {
 /// Runs the turns of one team. Cheap to clone.
 #[derive(Clone)]
 pub struct Runner {
-    inner: Arc<RunnerInner>,
+    pub(crate) inner: Arc<RunnerInner>,
 }
 
 #[derive(Clone)]
-struct RunnerInner {
-    team: Arc<PreparedTeam>,
-    calibration: Arc<Calibration>,
-    models: Models,
-    store: Arc<dyn SessionStore>,
-    blobs: Arc<dyn BlobStore>,
-    approver: Option<Arc<dyn Approver>>,
-    approval_policy: ApprovalPolicy,
-    hooks: TurnHooks,
+pub(crate) struct RunnerInner {
+    pub(crate) team: Arc<PreparedTeam>,
+    pub(crate) calibration: Arc<Calibration>,
+    pub(crate) models: Models,
+    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) blobs: Arc<dyn BlobStore>,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) approval_policy: ApprovalPolicy,
+    pub(crate) hooks: TurnHooks,
     /// Tracks the running [`lango_domain::hooks::AfterTurn`] hooks.
-    after_turn_tasks: TaskTracker,
-    remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
-    limits: TurnLimits,
-    clock_and_ids: ClockAndIds,
+    pub(crate) after_turn_tasks: TaskTracker,
+    pub(crate) remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
+    pub(crate) limits: TurnLimits,
+    pub(crate) clock_and_ids: ClockAndIds,
 }
 
 impl Runner {
@@ -157,42 +155,6 @@ impl Runner {
                 ..RunnerInner::clone(&self.inner)
             }),
         })
-    }
-
-    /// Returns a runner whose turns consist of this call alone, made by the owner of the tool. Returns
-    /// `None` if the team has no such tool.
-    pub fn single_call(&self, tool: &str, arguments: Value) -> Option<Self> {
-        let team = self
-            .inner
-            .team
-            .single_agent(self.inner.team.owner(tool)?.as_str())?;
-        let model = SingleCallModel {
-            tool: tool.to_owned(),
-            arguments,
-        };
-        Some(Self {
-            inner: Arc::new(RunnerInner {
-                team: Arc::new(team),
-                models: Models {
-                    default: Arc::new(model),
-                    per_agent: BTreeMap::new(),
-                },
-                hooks: TurnHooks::default(),
-                ..RunnerInner::clone(&self.inner)
-            }),
-        })
-    }
-
-    /// Returns true if a call has no effect. False for a tool that the team does not have.
-    pub fn is_read_only(&self, tool: &str, arguments: &Value) -> bool {
-        let team = &self.inner.team;
-        let found = team.owner(tool).and_then(|owner| team.tool(owner, tool));
-        found.is_some_and(|tool| tool.is_read_only(arguments))
-    }
-
-    /// Returns the names of all agents and of all tools.
-    pub fn agents_and_tools(&self) -> (Vec<String>, Vec<String>) {
-        self.inner.team.agents_and_tools()
     }
 
     /// Returns the agent that every turn starts with.

@@ -1,9 +1,53 @@
 //! A turn that consists of one tool call, without a language model: a step of a workflow.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use futures::stream::{self, BoxStream, StreamExt};
 use lango_domain::event::{CallId, Usage};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest, ToolCall};
 use serde_json::Value;
+
+use crate::hooks::TurnHooks;
+use crate::runner::{Models, Runner, RunnerInner};
+
+impl Runner {
+    /// Returns a runner whose turns consist of this call alone, made by the owner of the tool. Returns
+    /// `None` if the team has no such tool.
+    pub fn single_call(&self, tool: &str, arguments: Value) -> Option<Self> {
+        let team = self
+            .inner
+            .team
+            .single_agent(self.inner.team.owner(tool)?.as_str())?;
+        let model = SingleCallModel {
+            tool: tool.to_owned(),
+            arguments,
+        };
+        Some(Self {
+            inner: Arc::new(RunnerInner {
+                team: Arc::new(team),
+                models: Models {
+                    default: Arc::new(model),
+                    per_agent: BTreeMap::new(),
+                },
+                hooks: TurnHooks::default(),
+                ..RunnerInner::clone(&self.inner)
+            }),
+        })
+    }
+
+    /// Returns true if a call has no effect. False for a tool that the team does not have.
+    pub fn is_read_only(&self, tool: &str, arguments: &Value) -> bool {
+        let team = &self.inner.team;
+        let found = team.owner(tool).and_then(|owner| team.tool(owner, tool));
+        found.is_some_and(|tool| tool.is_read_only(arguments))
+    }
+
+    /// Returns the names of all agents and of all tools.
+    pub fn agents_and_tools(&self) -> (Vec<String>, Vec<String>) {
+        self.inner.team.agents_and_tools()
+    }
+}
 
 /// The model in the usage of turns that consist of one call.
 pub const SINGLE_CALL_MODEL: &str = "none";

@@ -27,6 +27,16 @@ const DELETE_BATCH_BYTES: i64 = 256 << 10;
 const VACUUM_BATCH_PAGES: u32 = 64;
 
 impl SqliteStore {
+    /// Moves the write-ahead log into the file. Attachments make it grow by megabytes, and on a full disk
+    /// it could no longer be emptied.
+    pub(crate) async fn shrink_log(&self) {
+        let sql = "PRAGMA wal_checkpoint(PASSIVE)";
+        let shrunk = self.write(move |connection| connection.query_row(sql, [], |_| Ok(())));
+        if let Err(error) = shrunk.await {
+            tracing::debug!(%error, "the write-ahead log stays as it is");
+        }
+    }
+
     /// Deletes a session from every file: its rows are overwritten and the WAL is truncated. Fails
     /// while one of its turns is running.
     pub(crate) async fn delete_session(

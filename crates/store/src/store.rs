@@ -195,16 +195,6 @@ impl SqliteStore {
         }
     }
 
-    /// Moves the write-ahead log into the file. Attachments make it grow by megabytes, and on a full disk
-    /// it could no longer be emptied.
-    async fn shrink_log(&self) {
-        let sql = "PRAGMA wal_checkpoint(PASSIVE)";
-        let shrunk = self.write(move |connection| connection.query_row(sql, [], |_| Ok(())));
-        if let Err(error) = shrunk.await {
-            tracing::debug!(%error, "the write-ahead log stays as it is");
-        }
-    }
-
     pub(crate) fn locks(&self) -> &SessionLocks {
         &self.inner.locks
     }

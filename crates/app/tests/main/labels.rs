@@ -6,7 +6,15 @@ use lango_domain::{Tool, Trust};
 use crate::setup::Machine;
 
 /// Tools with untrusted, private output.
-const PRIVATE_DATA: [&str; 20] = [
+const PRIVATE_DATA: [&str; 28] = [
+    "bg_list",
+    "bg_result",
+    "bg_status",
+    "cron_history",
+    "cron_list",
+    "workflow_list",
+    "workflow_status",
+    "workflow_validate",
     "exec_shell",
     "exec_status",
     "exec_output",
@@ -33,7 +41,16 @@ const PUBLIC_DATA: [&str; 2] = ["search_fetch", "search_web"];
 /// Tools with untrusted output: the names and texts of skills.
 const UNTRUSTED_DATA: [&str; 1] = ["list_skills"];
 /// Tools with trusted output: Lango's own reports.
-const OWN_DATA: [&str; 14] = [
+const OWN_DATA: [&str; 23] = [
+    "bg_cancel",
+    "cron_pause",
+    "cron_remove",
+    "cron_resume",
+    "cron_run",
+    "workflow_approve",
+    "workflow_cancel",
+    "workflow_retry",
+    "workflow_save",
     "create_skill",
     "exec_start",
     "exec_stop",
@@ -49,6 +66,9 @@ const OWN_DATA: [&str; 14] = [
     "save_knowledge",
     "save_learning",
 ];
+
+/// Tools with trusted output whose work may deliver its results to others.
+const DELIVERING: [&str; 3] = ["bg_submit", "cron_add", "workflow_run"];
 
 fn tools(set: &[&str]) -> Vec<Tool> {
     let machine = Machine::new();
@@ -67,6 +87,7 @@ fn every_tool_declares_trust_of_its_output() {
         () if PUBLIC_DATA.contains(&name) => Some((Trust::Untrusted, false, true)),
         () if UNTRUSTED_DATA.contains(&name) => Some((Trust::Untrusted, false, false)),
         () if OWN_DATA.contains(&name) => Some((Trust::Own, false, false)),
+        () if DELIVERING.contains(&name) => Some((Trust::Own, false, true)),
         () => None,
     };
     let wrong: Vec<String> = tools(&[])

@@ -9,7 +9,7 @@ const AFTERNOON_HOUR: i8 = 15;
 const EVENING_HOUR: i8 = 19;
 
 impl PhraseReader<'_> {
-    /// Reads a time beside a day, where a plain number is a time.
+    /// Reads a time next to a day, where a plain number is a time.
     pub(super) fn time_beside_day(&self, at: usize) -> Read<Time> {
         let words = self.words;
         let marked = self

@@ -10,7 +10,7 @@ pub(super) struct Vocabulary {
     pub within: Words,
     /// "at 9"
     pub at: Words,
-    /// Like `at`, but also used for other things: a plain number after it is a time only beside a day.
+    /// Like `at`, but also used for other things: a plain number after it is a time only next to a day.
     pub weak_at: Words,
     /// "on Friday"
     pub on: Words,

@@ -97,7 +97,7 @@ pub fn rule_covers(wide: &AllowRule, narrow: &AllowRule) -> bool {
         (None, _) => true,
         (Some(_), None) => false,
         (Some(wide), Some(narrow)) if wide == narrow => true,
-        // The second text finds a `.` beside a `*`, which can become `..`.
+        // The second text finds a `.` next to a `*`, which can become `..`.
         (Some(wide), Some(narrow)) => [narrow.clone(), narrow.replace('*', ".")]
             .iter()
             .all(|text| matches(wide, text, Wildcard::Plain)),

@@ -37,7 +37,7 @@ pub struct ReadTime {
     pub work: ReadWork,
 }
 
-/// What the rest of a sentence asks for.
+/// Describes what the rest of a sentence asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadWork {
     Reminder(String),

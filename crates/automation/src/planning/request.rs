@@ -1,4 +1,4 @@
-//! What a tool or a command asks for.
+//! Describes what a tool or a command asks for.
 
 use lango_domain::automation::{CatchUp, OverlapRule, RunBudget, ScheduleKind, SessionMode};
 use serde_json::{Map, Value};
@@ -46,7 +46,7 @@ pub enum WorkTime {
     OfWorkflow,
 }
 
-/// What a job does.
+/// Describes what a job does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkRequest {
     Reminder(String),

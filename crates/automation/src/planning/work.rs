@@ -1,4 +1,4 @@
-//! What runs: reminders, prompts and workflows, with their options.
+//! Describes what runs: reminders, prompts and workflows, with their options.
 
 use jiff::SignedDuration;
 use lango_domain::automation::{

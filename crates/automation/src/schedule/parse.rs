@@ -9,7 +9,7 @@ use lango_text::suggest::did_you_mean;
 
 use super::ScheduleError;
 
-/// The longest cron text. Nobody writes a longer one, and its lists are expanded.
+/// The longest cron text. No one writes a longer one, and its lists are expanded.
 const MAX_CRON_CHARS: usize = 500;
 
 pub(crate) fn zone(name: &str) -> Result<TimeZone, ScheduleError> {
@@ -76,7 +76,7 @@ pub(super) fn instant(text: &str, zone: &TimeZone) -> Result<Timestamp, Schedule
         return Ok(at);
     }
     let civil: DateTime = text.parse().map_err(|_| invalid())?;
-    // A date alone would mean midnight, which nobody means.
+    // A date alone would mean midnight, which no one means.
     if !text.contains(':') {
         return Err(invalid());
     }

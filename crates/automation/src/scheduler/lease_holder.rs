@@ -1,4 +1,4 @@
-//! What the process does that holds the lease.
+//! Describes what the process does that holds the lease.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -113,7 +113,7 @@ impl<'a> LeaseHolder<'a> {
         }
     }
 
-    /// Starts what runs beside the scheduler and ends with it: the renewal of the lease and the outbox.
+    /// Starts what runs next to the scheduler and ends with it: the renewal of the lease and the outbox.
     fn start_companions(&self) -> JoinSet<Result<(), StoreError>> {
         let mut companions = JoinSet::new();
         companions.spawn(renew(self.parts.clone(), self.lease));

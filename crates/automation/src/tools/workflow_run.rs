@@ -38,7 +38,7 @@ struct WorkflowRunArgs {
     deliver_to: Option<Vec<String>>,
     /// The longest time of the run, such as "2h".
     timeout: Option<String>,
-    /// What the run may spend.
+    /// Describes what the run may spend.
     budget: Option<BudgetArg>,
     /// Calls that run without asking: "fs_write", or "exec_shell df*". Only what the user wants; everything
     /// else waits for approval.
@@ -145,7 +145,7 @@ async fn find_source(
     match (filled(name), filled(file_path), filled(yaml_content)) {
         (Some(name), None, None) => Ok(plain(WorkflowSource::Saved(name))),
         (None, Some(path), None) => read_source(parts, path).await,
-        // A name beside a text is the name of the workflow.
+        // A name next to a text is the name of the workflow.
         (_, None, Some(text)) => Ok(plain(WorkflowSource::Text {
             file: INLINE_NAME.to_owned(),
             text,

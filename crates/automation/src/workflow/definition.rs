@@ -71,7 +71,7 @@ pub enum StepAction {
     Agent {
         agent: Option<String>,
         prompt: String,
-        /// Data that the agent reads beside the prompt, fenced.
+        /// Data that the agent reads next to the prompt, fenced.
         input: Vec<ValueTemplate>,
     },
     /// A tool call without a model.
@@ -81,7 +81,7 @@ pub enum StepAction {
     },
 }
 
-/// How often a failed step is tried, and how long it waits in between.
+/// Describes how often a failed step is tried, and how long it waits in between.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryPolicy {
     pub attempts: u32,
@@ -115,7 +115,7 @@ impl RetryPolicy {
 /// A step that starts only after someone approved it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalWait {
-    /// How long it waits; the default of the settings if the file does not say.
+    /// Describes how long it waits; the default of the settings if the file does not say.
     pub deadline: Option<Duration>,
 }
 

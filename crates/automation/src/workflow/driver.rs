@@ -24,13 +24,13 @@ use crate::execution::{RunContext, RunExecutor, RunOutcome};
 /// Settings of workflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkflowSettings {
-    /// How long a step waits for its approval if the file does not say.
+    /// Describes how long a step waits for its approval if the file does not say.
     pub approval_deadline: Duration,
     /// A run whose next step continues within this time is held; otherwise no process holds it meanwhile.
     pub hold: Duration,
-    /// How often answers of other processes are looked for while other steps run.
+    /// Describes how often answers of other processes are looked for while other steps run.
     pub answer_poll: Duration,
-    /// How long stopped steps have to end.
+    /// Describes how long stopped steps have to end.
     pub stop_grace: Duration,
 }
 

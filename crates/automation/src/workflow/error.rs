@@ -16,7 +16,7 @@ pub struct WorkflowError {
     pub line: usize,
     pub column: usize,
     pub message: String,
-    /// What would be right.
+    /// Describes what would be right.
     pub hint: Option<String>,
 }
 

@@ -14,7 +14,7 @@ pub enum ReferenceSource {
     Step { id: String, field: StepField },
 }
 
-/// What a reference reads of a step.
+/// Describes what a reference reads of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepField {
     Result,

@@ -1,4 +1,4 @@
-//! What a run tells: its result, the results of steps, and questions.
+//! Describes what a run tells: its result, the results of steps, and questions.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What commands and tools print about workflows. Scripts depend on these shapes.
+//! Describes what commands and tools print about workflows. Scripts depend on these shapes.
 
 use jiff::Timestamp;
 use lango_domain::automation::{Run, RunState, RunStep, StepState};

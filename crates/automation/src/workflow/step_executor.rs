@@ -33,14 +33,14 @@ pub struct StepRequest<'a> {
     /// The session of the step's turn. It is stored before the step starts.
     pub session: SessionId,
     /// True if an earlier process started this attempt. The session may hold a turn that is unfinished and
-    /// continues, or one that is finished and has the result; only without either does the step start anew.
+    /// continues, or one that is finished and has the result; only without either does the step start again.
     pub is_resumed: bool,
     /// The label of everything that the step was made from.
     pub label: Label,
     pub cancel: CancellationToken,
 }
 
-/// What a step does.
+/// Describes what a step does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepCall {
     Agent {
@@ -56,7 +56,7 @@ pub enum StepCall {
     },
 }
 
-/// Data that an agent reads beside the prompt, as an attachment of the request.
+/// Data that an agent reads next to the prompt, as an attachment of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepInput {
     /// Where it comes from, such as `diff.result`.
@@ -64,7 +64,7 @@ pub struct StepInput {
     pub content: LabeledText,
 }
 
-/// How an attempt ended.
+/// Describes how an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepOutcome {
     Done(LabeledText),

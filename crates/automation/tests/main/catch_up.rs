@@ -1,4 +1,4 @@
-//! What happens with occurrences that were due while no scheduler ran, and with wrong clocks.
+//! Describes what happens with occurrences that were due while no scheduler ran, and with wrong clocks.
 
 use lango_domain::automation::RunState::{Done, Missed, Skipped};
 use lango_domain::automation::{CatchUp, DeliveryQuery, JobEdit, NewJob, RunState};
@@ -38,7 +38,7 @@ async fn each_occurrence_runs_once_and_nothing_runs_twice() {
     );
 }
 
-/// B120: what was missed while nobody ran the scheduler is visible, with a reason.
+/// B120: what was missed while no one ran the scheduler is visible, with a reason.
 #[tokio::test]
 async fn missed_occurrences_are_caught_up_as_configured() {
     for (catch_up, expected) in [
@@ -162,7 +162,7 @@ async fn a_clock_that_jumps_forward_and_back_loses_nothing() {
     // Five hours ahead: the last occurrence runs, four are missed.
     clock.set("2026-03-02T06:00:10Z");
     assert_eq!(run_due(&scheduler).await, 1);
-    // Back again: what was only decided is decided anew, and what ran does not run twice.
+    // Back again: what was only decided is decided again, and what ran does not run twice.
     clock.set("2026-03-02T01:10:00Z");
     assert_eq!(run_due(&scheduler).await, 0);
     for hour in 2..8 {

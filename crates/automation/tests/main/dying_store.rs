@@ -17,7 +17,7 @@ use lango_domain::automation::{
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::StoreFuture;
 
-/// Whether the last call still reached the disk.
+/// Describes whether the last call still reached the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastCall {
     Lost,

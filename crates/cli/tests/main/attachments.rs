@@ -227,7 +227,7 @@ fn damaged_export_is_refused() {
     }
 }
 
-/// A file from elsewhere cannot choose where its attachments are saved, or what a terminal does.
+/// A file from another place cannot choose where its attachments are saved, or what a terminal does.
 #[test]
 fn imported_names_stay_in_the_folder() {
     let server = ModelServer::start(vec![ServerReply::text("A cat.")]).unwrap();

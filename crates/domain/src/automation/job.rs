@@ -26,7 +26,7 @@ pub struct Job {
     pub overlap: OverlapRule,
     /// False while the job is paused.
     pub enabled: bool,
-    /// What a run of the job does. Every run stores a copy.
+    /// Describes what a run of the job does. Every run stores a copy.
     pub spec: RunSpec,
     pub created: Timestamp,
     /// Grows with every edit, so that the scheduler never decides on an outdated job.
@@ -87,7 +87,7 @@ pub enum ScheduleKind {
     At,
 }
 
-/// What happens with occurrences that were due while no scheduler ran.
+/// Describes what happens with occurrences that were due while no scheduler ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CatchUp {
@@ -100,7 +100,7 @@ pub enum CatchUp {
     All,
 }
 
-/// What happens with an occurrence that is due while an earlier run of the job is not over.
+/// Describes what happens with an occurrence that is due while an earlier run of the job is not over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OverlapRule {
@@ -112,7 +112,7 @@ pub enum OverlapRule {
     Replace,
 }
 
-/// What a run does, with which permissions and limits, and where its result goes. Stored with every run,
+/// Describes what a run does, with which permissions and limits, and where its result goes. Stored with every run,
 /// so that an edit changes no run that exists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
@@ -132,7 +132,7 @@ pub struct RunSpec {
     /// The calls that the user allowed when the job was created (B121).
     #[serde(default)]
     pub allow: Vec<AllowRule>,
-    /// How many jobs and tasks lie between this one and the user's own request.
+    /// The number of jobs and tasks between this one and the user's own request.
     #[serde(default)]
     pub depth: u32,
     /// The label of the content that the work was made from.
@@ -173,7 +173,7 @@ pub enum SessionMode {
     Main,
 }
 
-/// What one run may spend. `None` is no limit of its own; the limits of a turn apply in any case.
+/// Describes what one run may spend. `None` is no limit of its own; the limits of a turn apply in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunBudget {
     #[serde(default, skip_serializing_if = "Option::is_none")]

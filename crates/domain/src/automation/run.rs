@@ -131,7 +131,7 @@ pub struct NewRun {
     pub spec: RunSpec,
 }
 
-/// What the scheduler decided about the occurrences of a job through a time. Stored atomically.
+/// Describes what the scheduler decided about the occurrences of a job through a time. Stored atomically.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OccurrenceDecision {
     pub job: JobId,

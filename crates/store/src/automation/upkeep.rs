@@ -1,4 +1,4 @@
-//! What the scheduler waits for, and the removal of old runs.
+//! Describes what the scheduler waits for, and the removal of old runs.
 
 use jiff::Timestamp;
 use lango_domain::automation::{Agenda, RunId};

@@ -33,7 +33,7 @@ pub async fn check(stores: &Stores) {
     lease::check_all_scheduler_writes(&**store).await;
 }
 
-/// Acquires the lease, whoever holds it.
+/// Acquires the lease, even if another process holds it.
 async fn acquire(store: &dyn AutomationStore, owner: &str) -> LeaseNumber {
     let abandoned = ok(store.lease().await);
     let claim = LeaseClaim {

@@ -64,9 +64,9 @@ impl fmt::Display for ValueType {
     }
 }
 
-/// What the type check knows of a workflow.
+/// Describes what the type check knows of a workflow.
 pub trait TypeContext {
-    /// The type of a parameter; `Any` for unknown ones, which are reported elsewhere.
+    /// The type of a parameter; `Any` for unknown ones, which another check reports.
     fn param_type(&self, name: &str) -> ValueType;
     /// The states that a step can be in when others read it.
     fn state_names(&self) -> &[&str];

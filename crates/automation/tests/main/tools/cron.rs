@@ -174,7 +174,7 @@ async fn errors_say_what_would_work() {
         let args: Value = serde_json::from_str(args).unwrap();
         let error = fixture.error("cron_add", args.clone()).await;
         assert!(error.contains(expected), "{args}: {error}");
-        // The question fails the same way, so that nobody approves what cannot work.
+        // The question fails the same way, so that no one approves what cannot work.
         let asked = fixture.intent("cron_add", args).await.unwrap_err();
         assert_eq!(asked.0, error);
     }

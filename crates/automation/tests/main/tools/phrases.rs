@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::setup::{ApproveAll, ToolFixture, owner};
 
-/// What a request led to.
+/// Describes what a request led to.
 #[derive(Debug)]
 struct Reaction {
     calls: Vec<(String, Value)>,

@@ -9,7 +9,7 @@ use crate::commands::CommandContext;
 use crate::commands::automation::AutomationView;
 use crate::output::CliError;
 
-/// A scheduler that runs beside a command until it is stopped.
+/// A scheduler that runs next to a command until it is stopped.
 pub struct LocalScheduler {
     running: RunningScheduler,
     assistant: Assistant,

@@ -157,7 +157,7 @@ async fn a_run_is_retried_from_a_step(store: &dyn AutomationStore) {
         states[1..],
         [(StepState::Pending, &None), (StepState::Skipped, &None)]
     );
-    // A step that ran before counts its attempts anew and says that it is repeated.
+    // A step that ran before counts its attempts again and says that it is repeated.
     assert_eq!((steps[1].attempt, steps[1].is_repeated), (0, true));
     assert_eq!(steps[2].decision, Some(StepDecision::Skip));
     assert!(!steps[2].is_repeated);
