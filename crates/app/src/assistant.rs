@@ -242,7 +242,10 @@ pub fn known_secrets(loaded: &LoadedConfig, environment: &Environment) -> Vec<Se
         .remote_agents
         .iter()
         .flat_map(|remote| remote.secrets().cloned());
+    let delivery = &loaded.settings.automation;
+    let delivery = [&delivery.smtp.password, &delivery.webhook.secret];
     keys.chain(headers)
+        .chain(delivery.into_iter().flatten().cloned())
         .chain(remote_agents)
         .chain(passwords)
         .chain(env_keys.map(|(_, value)| Secret::new(value.as_str())))

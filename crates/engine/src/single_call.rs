@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::stream::{self, BoxStream, StreamExt};
 use lango_domain::event::{CallId, Usage};
+use lango_domain::fence::{OUTPUT, unwrap_fence};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest, ToolCall};
 use serde_json::Value;
 
@@ -63,7 +64,11 @@ impl Model for SingleCallModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
         let reply = match request.messages.last() {
             Some(Message::Results(results)) => {
-                let texts = results.iter().map(|result| result.content.text.as_str());
+                // The result is fenced for language models, which read it as data.
+                let texts = results.iter().map(|result| {
+                    let text = &result.content.text;
+                    unwrap_fence(OUTPUT, text).unwrap_or_else(|| text.clone())
+                });
                 let text = texts.collect::<Vec<_>>().join("\n");
                 // An empty answer would be asked for once more.
                 Fragment::Text(if text.trim().is_empty() {

@@ -45,7 +45,7 @@ async fn a_request_keeps_its_labels_and_attachments() {
 #[tokio::test]
 async fn a_single_call_needs_no_model() {
     let runtime = runtime(
-        "mode single\ntools fs_read fs_list\ntool fs_read returns 42\ntool fs_list fails no such folder",
+        "mode single\ntools fs_read fs_list\ntool fs_read returns 42\ntool fs_read is untrusted\ntool fs_list fails no such folder",
         &[],
     );
     for (tool, ok, answer) in [
