@@ -257,7 +257,7 @@ mod tests {
             "inbox",
             "session:daily plan",
             "file:notes/log.md",
-            "file:/work/log.md",
+            "file:/srv/log.md",
             "webhook:https://example.com/hook?key=1",
             "command:sort -u | tee out.txt",
             "command:a:b",

@@ -1,6 +1,6 @@
 //! References in workflow files: `{{step.result}}` and `{{params.name}}`.
 //!
-//! A reference stands for a value, never for text of a command or a prompt (B122). `{{` before
+//! A reference is replaced by a value, never by text of a command or a prompt (B122). `{{` before
 //! anything that is not a name, such as `{{secret:name}}` or `{{.ID}}`, is plain text, and so is `\{{`.
 
 use std::fmt;

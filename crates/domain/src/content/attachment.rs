@@ -319,7 +319,7 @@ impl Attachment {
         media_type.starts_with("text/") || TEXT_TYPES.contains(&media_type)
     }
 
-    /// Returns the text that stands for the attachment where it cannot be shown.
+    /// Returns a short description, for places where the attachment cannot be shown.
     pub fn placeholder(&self) -> String {
         let word = match self.kind() {
             AttachmentKind::Image => "image",

@@ -27,7 +27,7 @@ use lango_runtime::{OnDisconnect, TurnSpec};
 /// Number of stored events read per query.
 const PAGE_SIZE: usize = 256;
 
-/// The media types of messages. `application/octet-stream` stands for any file.
+/// The media types of messages. `application/octet-stream` means any file.
 const INPUT_MODES: [&str; 8] = [
     "text/plain",
     "application/json",
