@@ -228,7 +228,7 @@ async fn sentences_become_jobs() {
 #[tokio::test]
 async fn sentences_in_other_languages_become_jobs() {
     assert_jobs(
-        TeamMode::Single,
+        TeamMode::Multi,
         &[
             (
                 "ricordami domani alle 9 di chiamare Anna",
@@ -298,11 +298,11 @@ const LISTS: [(&str, &str, &str); 5] = [
 
 /// S87
 #[tokio::test]
-async fn one_agent_lists_jobs_in_other_languages() {
-    assert_calls(TeamMode::Single, &LISTS).await;
+async fn jobs_are_listed_in_other_languages() {
+    assert_calls(TeamMode::Multi, &LISTS).await;
 }
 
-const JOB_CALLS: [(&str, &str, &str); 13] = [
+const JOB_CALLS: [(&str, &str, &str); 17] = [
     ("what is scheduled?", "cron_list", r#"{}"#),
     ("show my jobs", "cron_list", r#"{}"#),
     ("list my reminders", "cron_list", r#"{}"#),
@@ -312,6 +312,14 @@ const JOB_CALLS: [(&str, &str, &str); 13] = [
         "cron_history",
         r#"{ "job": "water the plants" }"#,
     ),
+    (
+        "what did the job check the disk do",
+        "cron_history",
+        r#"{ "job": "check the disk" }"#,
+    ),
+    ("remove the job disk", "cron_remove", r#"{ "job": "disk" }"#),
+    ("run the job disk now", "cron_run", r#"{ "job": "disk" }"#),
+    ("lösche den Job disk", "cron_remove", r#"{ "job": "disk" }"#),
     ("pause the job news", "cron_pause", r#"{ "job": "news" }"#),
     ("resume the job news", "cron_resume", r#"{ "job": "news" }"#),
     ("run the job news now", "cron_run", r#"{ "job": "news" }"#),
