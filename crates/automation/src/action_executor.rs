@@ -45,6 +45,7 @@ impl RunExecutor for ActionExecutor {
                             SessionMode::Isolated => None,
                             SessionMode::Main => run.started,
                         },
+                        is_allowed: false,
                     };
                     context.record_session(run, &work.session.session).await?;
                     self.turns.run(run, work, context).await

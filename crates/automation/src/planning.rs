@@ -12,6 +12,7 @@ mod names;
 mod question;
 mod request;
 mod run_plan;
+mod step_permission;
 mod work;
 
 pub use caller::{CallingRun, Requester, rule_covers};
@@ -25,6 +26,7 @@ pub use request::{
     JobRequest, RunOptions, RunRequest, WorkRequest, WorkTime, WorkflowRequest, WorkflowSource,
 };
 pub use run_plan::PlannedRun;
+pub use step_permission::StepPermissions;
 
 use std::num::NonZeroU32;
 

@@ -39,6 +39,8 @@ pub struct TurnWork {
     /// In a session with other turns: the turn of this work is not older. `None` if the session is for this
     /// work alone.
     pub not_before: Option<Timestamp>,
+    /// True if the user allowed the call of a turn that consists of one call. Without effect on others.
+    pub is_allowed: bool,
 }
 
 /// Runs turns for runs.
@@ -67,7 +69,7 @@ impl TurnWorker {
         let spec = TurnSpec {
             target: work.target.clone(),
             on_disconnect: OnDisconnect::Continue,
-            permission: self.permission(run, context),
+            permission: self.permission(run, &work, context),
             ..TurnSpec::new(input)
         };
         match self.runtime.start_turn(spec) {
@@ -117,7 +119,7 @@ impl TurnWorker {
         Ok(turn.is_for(work).then_some(turn))
     }
 
-    fn permission(&self, run: &Run, context: &RunContext) -> TurnPermission {
+    fn permission(&self, run: &Run, work: &TurnWork, context: &RunContext) -> TurnPermission {
         let approver = UnattendedApprover {
             inner: self.approver.clone(),
             run: Arc::new(run.clone()),
@@ -126,7 +128,9 @@ impl TurnWorker {
         TurnPermission {
             approver: Some(Arc::new(approver)),
             approval_wait: Some(self.approval_wait),
-            rules: run.spec.allow.iter().map(approval_rule).collect(),
+            rules: approval_rules(&run.spec.allow)
+                .chain(work.call_rule())
+                .collect(),
             budget: budget(&run.spec),
         }
     }
@@ -139,6 +143,19 @@ impl TurnWork {
             label: self.label.clone(),
             context: self.context.clone(),
             ..TurnRequest::from_user(session, principal, self.text.clone())
+        }
+    }
+
+    /// Returns the rule for the call that the user allowed. The turn makes no other call, so the rule names
+    /// only the tool.
+    fn call_rule(&self) -> Option<ApprovalRule> {
+        match &self.target {
+            TurnTarget::Call { tool, .. } if self.is_allowed => Some(ApprovalRule {
+                tool: tool.clone(),
+                matches: None,
+                decision: Verdict::Auto,
+            }),
+            _ => None,
         }
     }
 }
@@ -272,12 +289,13 @@ fn waiting(reason: &str, context: &RunContext) -> RunOutcome {
     }
 }
 
-fn approval_rule(rule: &AllowRule) -> ApprovalRule {
-    ApprovalRule {
+/// Returns the rules of a run as the engine reads them.
+pub(crate) fn approval_rules(rules: &[AllowRule]) -> impl Iterator<Item = ApprovalRule> {
+    rules.iter().map(|rule| ApprovalRule {
         tool: rule.tool.clone(),
         matches: rule.subject.clone(),
         decision: Verdict::Auto,
-    }
+    })
 }
 
 fn budget(spec: &RunSpec) -> TurnBudget {

@@ -4,6 +4,7 @@ mod approver;
 mod args;
 mod attachments;
 mod commands;
+mod confirmation;
 mod output;
 mod turn_printer;
 

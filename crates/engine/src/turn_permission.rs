@@ -25,6 +25,14 @@ pub struct TurnPermission {
     pub budget: TurnBudget,
 }
 
+impl TurnPermission {
+    /// Returns the verdict about a call of a turn with this permission, under the configured policy.
+    pub fn verdict(&self, configured: &ApprovalPolicy, tool: &str, intent: &Intent) -> Verdict {
+        let policy = TurnPolicy::new(configured.clone(), self.rules.clone(), None);
+        policy.evaluate(tool, intent).0
+    }
+}
+
 impl std::fmt::Debug for TurnPermission {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter

@@ -147,7 +147,7 @@ fn push_terms(text: &mut String, spec: &RunSpec) {
 }
 
 fn push_permissions(text: &mut String, spec: &RunSpec) {
-    if spec.allow.is_empty() {
+    if spec.allow.is_empty() && spec.allowed_steps.is_empty() {
         text.push_str(
             "without asking: only what the settings allow; everything else waits for approval\n",
         );
@@ -160,6 +160,9 @@ fn push_permissions(text: &mut String, spec: &RunSpec) {
             (None, tool) => writeln!(text, "  {tool}: every call"),
             (Some(subject), tool) => writeln!(text, "  {tool}: {subject}"),
         };
+    }
+    for step in &spec.allowed_steps {
+        let _ = writeln!(text, "  the call of the step {step}, as above");
     }
 }
 

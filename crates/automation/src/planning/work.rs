@@ -184,6 +184,7 @@ impl WorkPlanner<'_> {
             timeout,
             budget: check_budget(options.budget)?,
             allow,
+            allowed_steps: Vec::new(),
             depth: self.depth(caller)?,
             label: requester.label.clone(),
             action,

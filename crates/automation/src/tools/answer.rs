@@ -79,15 +79,16 @@ pub(super) fn terms_lines(spec: &RunSpec) -> String {
             target_names(&spec.failure_deliver_to)
         );
     }
-    if !spec.allow.is_empty() {
-        let _ = writeln!(text, "Without asking: {}.", allowed(spec));
+    if let Some(allowed) = allowed(spec) {
+        let _ = writeln!(text, "Without asking: {allowed}.");
     }
     text
 }
 
-fn allowed(spec: &RunSpec) -> String {
-    let rules: Vec<String> = spec.allow.iter().map(|rule| format!("`{rule}`")).collect();
-    rules.join(", ")
+fn allowed(spec: &RunSpec) -> Option<String> {
+    let allowed = spec.permissions();
+    let quoted: Vec<String> = allowed.iter().map(|text| format!("`{text}`")).collect();
+    (!quoted.is_empty()).then(|| quoted.join(", "))
 }
 
 pub(super) fn target_names(targets: &[String]) -> String {
@@ -117,8 +118,8 @@ pub(super) fn job_lines(job: &Job, last: Option<&Run>, now: Timestamp) -> String
         action_line(&job.spec.action)
     );
     let _ = write!(text, "  results: {}", target_names(&job.spec.deliver_to));
-    if !job.spec.allow.is_empty() {
-        let _ = write!(text, "; without asking: {}", allowed(&job.spec));
+    if let Some(allowed) = allowed(&job.spec) {
+        let _ = write!(text, "; without asking: {allowed}");
     }
     text.push('\n');
     if let Some(run) = last {

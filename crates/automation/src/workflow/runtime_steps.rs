@@ -77,6 +77,7 @@ fn turn_work(request: &StepRequest<'_>) -> Result<TurnWork, StepFailure> {
         context,
         target,
         not_before: None,
+        is_allowed: request.run.spec.allowed_steps.contains(&request.step),
     })
 }
 

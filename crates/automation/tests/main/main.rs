@@ -21,4 +21,6 @@ mod setup;
 #[cfg(test)]
 mod tools;
 #[cfg(test)]
+mod turns;
+#[cfg(test)]
 mod workflow;

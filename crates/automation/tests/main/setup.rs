@@ -76,6 +76,7 @@ pub fn reminder(text: &str) -> RunSpec {
         timeout: None,
         budget: RunBudget::default(),
         allow: Vec::new(),
+        allowed_steps: Vec::new(),
         depth: 0,
         label: Label::default(),
     }

@@ -122,6 +122,9 @@ pub struct DeliveryArgs {
     /// be given several times.
     #[arg(long, value_name = "RULE")]
     pub allow: Vec<String>,
+    /// Do not ask before the rules of --allow and the tool steps of a workflow are allowed.
+    #[arg(long)]
+    pub yes: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

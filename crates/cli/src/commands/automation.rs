@@ -1,5 +1,6 @@
 //! Shared parts of the commands of automation: the store, and finding jobs and runs by name or number.
 
+mod permission;
 mod planning;
 mod times;
 
@@ -19,6 +20,7 @@ use super::CommandContext;
 use crate::args::GlobalArgs;
 use crate::output::{CliError, DIM, styled};
 
+pub use permission::confirm_permission;
 pub use planning::{ArgumentNames, plan_error, run_options, workflow_request};
 pub use times::TimeFormat;
 

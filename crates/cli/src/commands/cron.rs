@@ -104,8 +104,9 @@ fn job_rows(view: &AutomationView, job: &Job, last: Option<&Run>) -> Vec<(&'stat
         )
     });
     let mut rows = vec![("next", next), ("last", last)];
-    if !job.spec.allow.is_empty() {
-        rows.push(("may", one_line(&texts(&job.spec.allow).join(", "))));
+    let allowed = job.spec.permissions();
+    if !allowed.is_empty() {
+        rows.push(("may", one_line(&allowed.join(", "))));
     }
     if !job.spec.deliver_to.is_empty() {
         rows.push(("to", one_line(&job.spec.deliver_to.join(", "))));

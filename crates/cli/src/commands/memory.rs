@@ -1,7 +1,6 @@
 //! `lango memory …`: lists, explains and forgets memories of conversations.
 
 use std::fmt::Write as _;
-use std::io::{BufRead as _, IsTerminal as _};
 use std::sync::Arc;
 
 use lango_app::capability::memory::forget::{ForgetSelection, LearnedItem};
@@ -17,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::{CommandContext, runtime, with_damage_warnings};
 use crate::args::{GlobalArgs, MemoryCommand, MemoryListArgs};
+use crate::confirmation::{can_ask, confirm};
 use crate::output::{CliError, CommandOutput, DIM, NAME, print_stderr, styled};
 
 /// The maximum number of characters that are shown of an event.
@@ -263,22 +263,14 @@ fn item_lines(items: &[LearnedItem]) -> String {
 
 /// Prints what would be forgotten, and asks for confirmation.
 fn confirm_forget(forgotten: &[LearnedItem]) -> Result<(), CliError> {
-    print_stderr(&item_lines(forgotten));
-    if !std::io::stdin().is_terminal() {
+    if !can_ask() {
+        print_stderr(&item_lines(forgotten));
         return Err(CliError::denied(
             "nothing was forgotten because there is no terminal to confirm it",
         )
         .with_hint("pass --yes to forget without a question"));
     }
-    print_stderr("Permanently forget these? [y/N]");
-    let answer = std::io::stdin()
-        .lock()
-        .lines()
-        .next()
-        .and_then(Result::ok)
-        .unwrap_or_default();
-    let is_yes = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
-    is_yes
+    confirm(&item_lines(forgotten), "Permanently forget these?")?
         .then_some(())
         .ok_or_else(|| CliError::denied("cancelled; nothing was forgotten"))
 }

@@ -1,7 +1,6 @@
 //! `lango skill …`: lists, checks and installs skills.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
 use std::path::Path;
 
 use lango_app::capability::tools::skills::{
@@ -12,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::CommandContext;
 use crate::args::{GlobalArgs, SkillCommand};
-use crate::output::{CliError, CommandOutput, DIM, ERROR, NAME, print_stderr, styled};
+use crate::confirmation::{can_ask, confirm};
+use crate::output::{CliError, CommandOutput, DIM, ERROR, NAME, styled};
 
 pub fn run(global: &GlobalArgs, command: &SkillCommand) -> Result<CommandOutput, CliError> {
     if let SkillCommand::Check { path } = command {
@@ -189,22 +189,19 @@ fn install_skill(
 }
 
 fn confirm_install(skill: &Skill, findings: &[Finding]) -> Result<bool, CliError> {
-    if !std::io::stdin().is_terminal() {
+    if !can_ask() {
         return Err(CliError::denied(
             "the skill was not added because there is no terminal to confirm it",
         )
         .with_hint("read the skill, then pass --yes"));
     }
-    print_stderr(&format_skill(skill));
-    print_stderr(&finding_lines(findings));
-    let _ = write!(
-        anstream::stderr(),
-        "Add this skill? Its scripts still ask before they run. [y/n] "
+    let details = format!(
+        "{}\n{}",
+        format_skill(skill).trim_end(),
+        finding_lines(findings)
     );
-    let _ = std::io::stderr().flush();
-    let mut answer = String::new();
-    std::io::stdin()
-        .read_line(&mut answer)
-        .map_err(|error| CliError::usage(error.to_string()))?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    confirm(
+        &details,
+        "Add this skill? Its scripts still ask before they run.",
+    )
 }

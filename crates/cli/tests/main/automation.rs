@@ -2,6 +2,7 @@
 
 mod cron;
 mod inbox;
+mod permission;
 mod scheduler;
 mod suggestions;
 mod tasks;
@@ -34,7 +35,7 @@ steps:
 ";
 
 const DISK_JOB: &str = "cron add disk-check --cron '0 7 * * MON-FRI' --prompt 'check the disk' \
-    --timezone Europe/Berlin --allow 'exec_shell df*' --deliver-to file:disk.log --json";
+    --timezone Europe/Berlin --allow 'exec_shell df*' --deliver-to file:disk.log --yes --json";
 
 /// A test folder with its store.
 struct AutomationFixture {
@@ -61,6 +62,13 @@ impl AutomationFixture {
         let words = split_words(line);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         self.dir.lango(&words)
+    }
+
+    /// Runs a command line at a terminal where the user gives this answer.
+    fn at_terminal(&self, line: &str, answer: &str) -> CommandRun {
+        let words = split_words(line);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        self.dir.lango_at_terminal(&words, answer)
     }
 
     /// Runs a command line that must succeed.

@@ -1,7 +1,11 @@
+use std::fs::File;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 use assert_cmd::Command;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -70,16 +74,48 @@ impl TestDir {
         CommandRun::from_command(self.command(args).write_stdin(input))
     }
 
+    /// Runs a command at a terminal, and types the answer when a question ends with `[y/N]`. The terminal's
+    /// output is stderr.
+    pub fn lango_at_terminal(&self, args: &[&str], answer: &str) -> CommandRun {
+        let (mut user, name) = open_terminal();
+        let side = || File::options().read(true).write(true).open(&name).unwrap();
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("lango"));
+        self.prepare(&mut command, args);
+        command.stdin(side()).stderr(side()).stdout(Stdio::piped());
+        let child = command.spawn().unwrap();
+        // The terminal closes when the last process that has it ends.
+        drop(command);
+        let mut shown = Vec::new();
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = user.read(&mut buffer) {
+            shown.extend_from_slice(&buffer[..length]);
+            if shown.ends_with(b"[y/N] ") {
+                user.write_all(format!("{answer}\n").as_bytes()).unwrap();
+            }
+        }
+        let output = child.wait_with_output().unwrap();
+        CommandRun {
+            exit: output.status.code().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(shown).unwrap(),
+        }
+    }
+
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::cargo_bin("lango").unwrap();
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("lango"));
+        self.prepare(&mut command, args);
+        let mut command = Command::from_std(command);
+        // Far longer than any command takes, so that a hanging command fails.
+        command.timeout(Duration::from_secs(300));
+        command
+    }
+
+    fn prepare(&self, command: &mut std::process::Command, args: &[&str]) {
         command
             .args(args)
             .current_dir(self.path())
             .env_clear()
             .env("LANGO_HOME", self.path().join("home"));
-        // Far longer than any command takes, so that a hanging command fails.
-        command.timeout(Duration::from_secs(300));
-        command
     }
 }
 
@@ -92,6 +128,15 @@ impl CommandRun {
             stderr: String::from_utf8(output.stderr).unwrap(),
         }
     }
+}
+
+/// Opens a pseudo-terminal. Returns the user's side, and the name of the other.
+fn open_terminal() -> (File, String) {
+    let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&user).unwrap();
+    unlockpt(&user).unwrap();
+    let name = ptsname(&user, Vec::new()).unwrap();
+    (File::from(user), name.into_string().unwrap())
 }
 
 pub fn lango(args: &[&str]) -> CommandRun {

@@ -132,12 +132,25 @@ pub struct RunSpec {
     /// The calls that the user allowed when the job was created (B121).
     #[serde(default)]
     pub allow: Vec<AllowRule>,
+    /// The tool steps of the workflow whose calls the user allowed when the work was created (B121). Each
+    /// covers the call of its own step, and no call of an agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_steps: Vec<String>,
     /// The number of jobs and tasks between this one and the user's own request.
     #[serde(default)]
     pub depth: u32,
     /// The label of the content that the work was made from.
     #[serde(default, skip_serializing_if = "Label::is_plain")]
     pub label: Label,
+}
+
+impl RunSpec {
+    /// Returns what the run may do without asking, for people: its rules and its allowed steps.
+    pub fn permissions(&self) -> Vec<String> {
+        let rules = self.allow.iter().map(ToString::to_string);
+        let steps = self.allowed_steps.iter().map(|id| format!("step {id}"));
+        rules.chain(steps).collect()
+    }
 }
 
 /// The work of a run.

@@ -67,6 +67,7 @@ fn reminder(text: &str) -> RunSpec {
             usd: Some(0.5),
         },
         allow: vec![],
+        allowed_steps: Vec::new(),
         depth: 1,
         label: Label::untrusted("a page"),
     }

@@ -87,6 +87,7 @@ impl OutboxHarness {
                 timeout: None,
                 budget: Default::default(),
                 allow: Vec::new(),
+                allowed_steps: Vec::new(),
                 depth: 0,
                 label: Label::default(),
             },

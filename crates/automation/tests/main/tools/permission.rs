@@ -2,10 +2,14 @@
 
 use lango_automation::CronSettings;
 use lango_automation::delivery::DeliverySettings;
+use lango_automation::planning::{
+    Requester, RunOptions, StepPermissions, WorkPlanner, WorkflowRequest, WorkflowSource,
+};
 use lango_domain::{Label, Safety};
+use lango_engine::{ApprovalPolicy, Verdict};
 use serde_json::{Value, json};
 
-use super::setup::{ToolFixture, USER_SESSION, context, deliverable, owner};
+use super::setup::{ToolFixture, USER_SESSION, context, deliverable, owner, team_tools};
 
 /// B121
 #[tokio::test]
@@ -37,6 +41,75 @@ async fn the_question_says_everything() {
          budget of each run: 5000 tokens and 0.5 USD\n\
          stops after 10 min"
     );
+}
+
+const STEPS: &str = "name: flow
+params: {target: all}
+steps:
+  - {id: read, tool: fs_read, with: {}}
+  - {id: build, tool: exec_shell, with: {command: make, env: {TARGET: '{{params.target}}'}}}
+  - {id: report, tool: fs_write, with: {text: '{{build.result}}'}, depends_on: [build]}
+  - {id: look, prompt: look around}
+";
+
+/// B121: the steps that would wait are found, with what is known of their arguments, and asked about.
+#[tokio::test]
+async fn the_question_of_a_workflow_lists_the_steps_that_would_wait() {
+    let fixture = ToolFixture::new();
+    let team = team_tools();
+    let limits = &fixture.parts.limits;
+    let planner = WorkPlanner {
+        store: &*fixture.store,
+        now: fixture.now(),
+        time_zone: &fixture.parts.time_zone,
+        limits,
+        catalog: None,
+    };
+    let request = WorkflowRequest {
+        source: WorkflowSource::Text {
+            file: "flow".to_owned(),
+            text: STEPS.to_owned(),
+        },
+        params: serde_json::Map::new(),
+    };
+    let ask = ApprovalPolicy::default();
+    let permit = ApprovalPolicy {
+        dangerous: Verdict::Auto,
+        ..ApprovalPolicy::default()
+    };
+    let rule = |target: &str| {
+        format!(
+            "exec_shell {}",
+            json!({ "command": "make", "env": { "TARGET": target } })
+        )
+    };
+    let whole_tool = || "exec_shell".to_owned();
+    for (policy, allow, expected) in [
+        (&ask, vec![], vec!["build", "report"]),
+        (&ask, vec![whole_tool()], vec!["report"]),
+        (&ask, vec![rule("all")], vec!["report"]),
+        (&ask, vec![rule("none")], vec!["build", "report"]),
+        (&permit, vec![], vec![]),
+    ] {
+        let options = RunOptions {
+            allow: allow.clone(),
+            ..RunOptions::default()
+        };
+        let user = Requester::user(owner());
+        let planned = planner.plan_workflow(&user, &request, &options).await;
+        let mut planned = planned.unwrap();
+        let permissions = StepPermissions {
+            tools: &team,
+            policy,
+        };
+        permissions.allow_in_run(&mut planned).await;
+        assert_eq!(planned.run.spec.allowed_steps, expected, "{allow:?}");
+        let question = planned.question();
+        for step in expected {
+            let line = format!("\n  the call of the step {step}, as above\n");
+            assert!(question.contains(&line), "{question}");
+        }
+    }
 }
 
 /// B121

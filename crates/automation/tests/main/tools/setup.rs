@@ -79,14 +79,7 @@ impl ToolFixture {
 
     /// Makes the names of a team known.
     pub fn with_team(self) -> Self {
-        let mut team = lango_testkit::stub_tools(&["exec_shell", "fs_write"]);
-        team.push(Tool::new(
-            "fs_read",
-            "Reads a file.",
-            lango_domain::Safety::Safe,
-            |_, _: NoArgs| async { Ok(String::new()) },
-        ));
-        let catalog = AutomationCatalog::new(["operator", "librarian"], &team);
+        let catalog = AutomationCatalog::new(["operator", "librarian"], &team_tools());
         self.parts.catalog.set(catalog).unwrap();
         self
     }
@@ -189,6 +182,18 @@ impl ToolFixture {
         };
         assert!(self.store.end_run(lease, end).await.unwrap());
     }
+}
+
+/// The tools of a team: two dangerous ones, and one that is safe.
+pub fn team_tools() -> Vec<Tool> {
+    let mut team = lango_testkit::stub_tools(&["exec_shell", "fs_write"]);
+    team.push(Tool::new(
+        "fs_read",
+        "Reads a file.",
+        lango_domain::Safety::Safe,
+        |_, _: NoArgs| async { Ok(String::new()) },
+    ));
+    team
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

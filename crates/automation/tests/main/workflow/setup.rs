@@ -205,6 +205,7 @@ impl Fixture {
                 timeout: None,
                 budget: RunBudget::default(),
                 allow: Vec::new(),
+                allowed_steps: Vec::new(),
                 depth: 0,
                 label: Label::default(),
             },

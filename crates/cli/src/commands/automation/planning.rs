@@ -5,6 +5,7 @@ use lango_app::capability::automation::planning::{
     WorkflowSource,
 };
 use lango_app::capability::automation::schedule::ScheduleError;
+use lango_domain::Tool;
 use lango_domain::automation::{RunBudget, SessionMode};
 use lango_text::sanitize::{one_line, truncated_line};
 use serde_json::{Map, Value};
@@ -25,10 +26,18 @@ pub struct ArgumentNames {
 impl AutomationView {
     /// Returns the agents and tools that jobs and workflows can name.
     pub fn catalog(&self) -> Result<AutomationCatalog, CliError> {
-        let tools = self.context.tools(&ToolNames { tools: None })?;
+        self.catalog_of(&self.tools()?)
+    }
+
+    /// Returns the tools that jobs and workflows can call.
+    pub fn tools(&self) -> Result<Vec<Tool>, CliError> {
+        self.context.tools(&ToolNames { tools: None })
+    }
+
+    pub fn catalog_of(&self, tools: &[Tool]) -> Result<AutomationCatalog, CliError> {
         let team = self.context.team(&ToolNames { tools: None })?;
         let agents = team.tree.agents().map(|agent| agent.name.as_str());
-        Ok(AutomationCatalog::new(agents, &tools))
+        Ok(AutomationCatalog::new(agents, tools))
     }
 
     pub fn limits(&self) -> PlanLimits {

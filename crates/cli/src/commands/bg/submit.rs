@@ -5,7 +5,9 @@ use serde_json::json;
 
 use super::task_json;
 use crate::args::DeliveryArgs;
-use crate::commands::automation::{ArgumentNames, AutomationView, plan_error, run_options};
+use crate::commands::automation::{
+    ArgumentNames, AutomationView, confirm_permission, plan_error, run_options,
+};
 use crate::output::{CliError, CommandOutput};
 
 const NAMES: ArgumentNames = ArgumentNames {
@@ -27,7 +29,9 @@ pub async fn submit(
     let (limits, catalog) = (view.limits(), view.catalog()?);
     let planner = view.planner(&limits, &catalog);
     let planned = planner.plan_task(&view.requester(), &request).await;
-    let planned = planned.map_err(|error| plan_error(error, NAMES))?;
+    let mut planned = planned.map_err(|error| plan_error(error, NAMES))?;
+    let question = planned.question();
+    confirm_permission(&mut planned.run.spec, &question, delivery.yes)?;
     let run = planner.submit(&planned).await;
     let run = run.map_err(|error| plan_error(error, NAMES))?;
     let id = run.id;

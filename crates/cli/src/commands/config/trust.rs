@@ -1,7 +1,7 @@
 //! `lango config trust`: shows the settings and files of a project, then trusts exactly those.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
+use std::io::IsTerminal as _;
 
 use lango_app::LoadedConfig;
 use lango_app::capability::tools::skills::{Skill, SkillCatalog, SkillOrigin, check, list_files};
@@ -11,7 +11,10 @@ use serde_json::{Value, json};
 
 use crate::args::GlobalArgs;
 use crate::commands::{CommandContext, environment, skill};
-use crate::output::{CliError, CommandOutput, DIM, NAME, print_stderr, styled};
+use crate::confirmation::confirm;
+use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
+
+const QUESTION: &str = "Trust these settings and files? Skill scripts still ask before they run.";
 
 pub fn run(global: &GlobalArgs, yes: bool) -> Result<CommandOutput, CliError> {
     let environment = environment()?;
@@ -31,7 +34,7 @@ pub fn run(global: &GlobalArgs, yes: bool) -> Result<CommandOutput, CliError> {
         "skills": skills.iter().map(|skill| json!({ "name": skill.name, "fingerprint": skill.fingerprint })).collect::<Vec<_>>(),
     });
     let is_interactive = !yes && std::io::stdin().is_terminal();
-    if is_interactive && !confirm_trust(&preview)? {
+    if is_interactive && !confirm(&preview, QUESTION)? {
         return Err(CliError::denied("cancelled; nothing was trusted"));
     }
     if let Some(request) = request {
@@ -135,18 +138,4 @@ fn display_path(path: &str) -> String {
 
 fn file_json(file: &PreviewFile) -> Value {
     json!({ "path": file.path, "bytes": file.bytes, "text": file.text })
-}
-
-fn confirm_trust(preview: &str) -> Result<bool, CliError> {
-    print_stderr(preview);
-    let _ = write!(
-        anstream::stderr(),
-        "Trust these settings and files? Skill scripts still ask before they run. [y/n] "
-    );
-    let _ = std::io::stderr().flush();
-    let mut answer = String::new();
-    std::io::stdin()
-        .read_line(&mut answer)
-        .map_err(|error| CliError::usage(error.to_string()))?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }

@@ -11,7 +11,8 @@ use lango_text::sanitize::one_line;
 use super::{job_json, schedule_text};
 use crate::args::{CatchUpChoice, CronAddArgs, OverlapChoice, SessionChoice};
 use crate::commands::automation::{
-    ArgumentNames, AutomationView, plan_error, rows, run_options, texts, workflow_request,
+    ArgumentNames, AutomationView, confirm_permission, plan_error, rows, run_options,
+    workflow_request,
 };
 use crate::output::{CliError, CommandOutput, NAME, styled};
 
@@ -44,10 +45,16 @@ pub async fn add(view: &AutomationView, args: &CronAddArgs) -> Result<CommandOut
             ..run_options(&args.delivery)
         },
     };
-    let (limits, catalog) = (view.limits(), view.catalog()?);
+    let (limits, tools) = (view.limits(), view.tools()?);
+    let catalog = view.catalog_of(&tools)?;
     let planner = view.planner(&limits, &catalog);
     let planned = planner.plan_job(&view.requester(), &request).await;
-    let planned = planned.map_err(|error| plan_error(error, names))?;
+    let mut planned = planned.map_err(|error| plan_error(error, names))?;
+    view.step_permissions(&tools)
+        .allow_in_job(&mut planned)
+        .await;
+    let question = planned.question(view.times.now);
+    let waiting = confirm_permission(&mut planned.job.spec, &question, args.delivery.yes)?;
     let job = planner.add_job(&planned).await;
     let job = job.map_err(|error| plan_error(error, names))?;
     let title = styled(NAME, one_line(&job.name));
@@ -55,7 +62,7 @@ pub async fn add(view: &AutomationView, args: &CronAddArgs) -> Result<CommandOut
     plain.push_str(&rows(&added_rows(view, &planned)));
     let notice = view.no_scheduler_notice().await?;
     let output = CommandOutput::new(plain, job_json(view, &job, None));
-    Ok(output.with_warnings(notice.into_iter().collect()))
+    Ok(output.with_warnings(waiting.into_iter().chain(notice).collect()))
 }
 
 /// Returns when the job runs, what it may do, and where its results go.
@@ -71,9 +78,11 @@ fn added_rows(view: &AutomationView, planned: &PlannedJob) -> Vec<(&'static str,
     if !matches!(spec.action, JobAction::Reminder { .. }) {
         rows.push((
             "may",
-            match spec.allow.is_empty() {
-                true => "only what needs no approval; everything else waits".to_owned(),
-                false => one_line(&texts(&spec.allow).join(", ")),
+            match spec.permissions() {
+                none if none.is_empty() => {
+                    "only what needs no approval; everything else waits".to_owned()
+                }
+                allowed => one_line(&allowed.join(", ")),
             },
         ));
     }

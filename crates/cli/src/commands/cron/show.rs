@@ -55,6 +55,7 @@ fn show_json(view: &AutomationView, job: &Job, last: Option<&Run>) -> Value {
     json["schedule_type"] = json!(job.schedule.kind);
     json["action"] = json!(job.spec.action);
     json["session_mode"] = json!(job.spec.session_mode);
+    json["allowed_steps"] = json!(job.spec.allowed_steps);
     json["failure_deliver_to"] = json!(job.spec.failure_deliver_to);
     json["timeout"] = json!(job.spec.timeout.map(|timeout| format!("{timeout:#}")));
     json["catch_up"] = json!(job.catch_up);
@@ -88,7 +89,7 @@ fn detail_rows(view: &AutomationView, job: &Job) -> Vec<(&'static str, String)> 
         SessionMode::Main => "one for all runs",
     };
     rows.push(("session", session.to_owned()));
-    if spec.allow.is_empty() {
+    if spec.permissions().is_empty() {
         rows.push((
             "may",
             "only what needs no approval; everything else waits".to_owned(),

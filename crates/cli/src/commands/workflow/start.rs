@@ -11,10 +11,11 @@ use super::status::{run_steps, status_json};
 use crate::args::DeliveryArgs;
 use crate::commands::automate::LocalScheduler;
 use crate::commands::automation::{
-    ArgumentNames, AutomationView, plan_error, run_options, run_reason, workflow_request,
+    ArgumentNames, AutomationView, confirm_permission, plan_error, run_options, run_reason,
+    workflow_request,
 };
 use crate::commands::{multi_thread_runtime, with_damage_warnings};
-use crate::output::{CliError, CommandOutput, OutputFormat};
+use crate::output::{CliError, CommandOutput, OutputFormat, warn};
 
 const NAMES: ArgumentNames = ArgumentNames {
     schedule: "FILE|NAME",
@@ -35,8 +36,9 @@ pub fn start(
     format: OutputFormat,
 ) -> Result<ExitCode, CliError> {
     let runtime = multi_thread_runtime()?;
-    let run = runtime.block_on(submit(view, request))?;
+    let (run, waiting) = runtime.block_on(submit(view, request))?;
     if wait {
+        warn(&Vec::from_iter(waiting), format);
         return runtime.block_on(wait_for(view, &run, format));
     }
     let (id, name) = (run.id, one_line(&run.name));
@@ -44,21 +46,33 @@ pub fn start(
         format!("Queued {name} (run {id}). `lango workflow status {id}` shows its steps.\n");
     let json = json!({ "run": id.to_string(), "workflow": run.name, "state": run.state });
     let notice = runtime.block_on(view.no_scheduler_notice())?;
-    let output = CommandOutput::new(plain, json).with_warnings(notice.into_iter().collect());
+    let output =
+        CommandOutput::new(plain, json).with_warnings(waiting.into_iter().chain(notice).collect());
     Ok(with_damage_warnings(output, &view.stores).print(format))
 }
 
-async fn submit(view: &AutomationView, request: &StartRequest<'_>) -> Result<Run, CliError> {
+/// Queues the run. Returns a warning about steps that the user did not allow, too.
+async fn submit(
+    view: &AutomationView,
+    request: &StartRequest<'_>,
+) -> Result<(Run, Option<String>), CliError> {
     let workflow = workflow_request(view, request.workflow, request.params).await?;
     let options = run_options(request.delivery);
-    let (limits, catalog) = (view.limits(), view.catalog()?);
+    let (limits, tools) = (view.limits(), view.tools()?);
+    let catalog = view.catalog_of(&tools)?;
     let planner = view.planner(&limits, &catalog);
     let planned = planner
         .plan_workflow(&view.requester(), &workflow, &options)
         .await;
-    let planned = planned.map_err(|error| plan_error(error, NAMES))?;
+    let mut planned = planned.map_err(|error| plan_error(error, NAMES))?;
+    view.step_permissions(&tools)
+        .allow_in_run(&mut planned)
+        .await;
+    let question = planned.question();
+    let waiting = confirm_permission(&mut planned.run.spec, &question, request.delivery.yes)?;
     let run = planner.submit(&planned).await;
-    run.map_err(|error| plan_error(error, NAMES))
+    let run = run.map_err(|error| plan_error(error, NAMES))?;
+    Ok((run, waiting))
 }
 
 /// Waits until the run is over. If no process runs the scheduler, this one does.
