@@ -3,7 +3,9 @@
 
 mod lease_holder;
 mod run_task;
+mod store_watch;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,6 +85,7 @@ pub enum DuePass {
 
 pub struct Scheduler {
     parts: SchedulerParts,
+    watched_file: Option<PathBuf>,
 }
 
 /// Describes what a process without the lease knows about its holder.
@@ -96,12 +99,36 @@ struct LeaseWatch {
 
 impl Scheduler {
     pub fn new(parts: SchedulerParts) -> Self {
-        Self { parts }
+        Self {
+            parts,
+            watched_file: None,
+        }
+    }
+
+    /// Sets the file that changes with every write to the store, also of another process. Without it,
+    /// changes of other processes are seen at the next check only.
+    #[must_use]
+    pub fn watching(mut self, file: Option<PathBuf>) -> Self {
+        self.watched_file = file;
+        self
     }
 
     /// Runs the scheduler until `stop`. Waits as long as another process holds the lease, and through
     /// errors of the store.
     pub async fn run(&self, stop: &CancellationToken) {
+        let watch = async {
+            match &self.watched_file {
+                Some(file) => store_watch::watch(file, &self.parts.wake).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.run_with_lease(stop) => {}
+            () = watch => {}
+        }
+    }
+
+    async fn run_with_lease(&self, stop: &CancellationToken) {
         let mut watch = LeaseWatch::default();
         while !stop.is_cancelled() {
             match self.acquire(&mut watch).await {

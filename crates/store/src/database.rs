@@ -202,11 +202,16 @@ fn immutable_uri(file: &Path) -> PathBuf {
     std::ffi::OsString::from_vec(address).into()
 }
 
+/// Returns the file that every write to a store changes.
+pub fn log_file(store: &Path) -> PathBuf {
+    let mut log = store.as_os_str().to_owned();
+    log.push("-wal");
+    log.into()
+}
+
 /// Opens a store file that cannot be written. Returns the read mode for further connections.
 pub(crate) fn open_read_only(file: &Path) -> Result<(Connection, ReadMode), StoreError> {
-    let mut log = file.as_os_str().to_owned();
-    log.push("-wal");
-    let has_log = fs::metadata(log).is_ok_and(|log| log.len() > 0);
+    let has_log = fs::metadata(log_file(file)).is_ok_and(|log| log.len() > 0);
     let open = |read_mode: ReadMode| {
         let connection = open_reader(file, read_mode)?;
         match schema_version(&connection, file)? {

@@ -27,6 +27,6 @@ mod settings;
 mod store;
 mod writer;
 
-pub use database::StoreLocation;
+pub use database::{StoreLocation, log_file};
 pub use settings::StoreSettings;
 pub use store::SqliteStore;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lango_automation::{Scheduler, SchedulerParts, SchedulerWake, running_scheduler};
 use lango_domain::automation::{AutomationStore, NewRun, RunKind, RunState};
+use lango_store::{SqliteStore, StoreLocation, log_file};
 use tokio_util::sync::CancellationToken;
 
 use crate::setup::{
@@ -33,9 +34,13 @@ struct Running {
 }
 
 fn start(parts: SchedulerParts) -> Running {
-    let (stop, wake) = (CancellationToken::new(), parts.wake.clone());
+    let wake = parts.wake.clone();
+    start_scheduler(Scheduler::new(parts), wake)
+}
+
+fn start_scheduler(scheduler: Scheduler, wake: SchedulerWake) -> Running {
+    let stop = CancellationToken::new();
     let token = stop.clone();
-    let scheduler = Scheduler::new(parts);
     let task = tokio::spawn(async move { scheduler.run(&token).await });
     Running { stop, task, wake }
 }
@@ -70,6 +75,28 @@ async fn a_change_in_the_same_process_is_seen_at_once() {
     assert_eq!(lease.unwrap().owner, "a test");
     running.stop().await;
     assert_eq!(running_scheduler(&*store, clock.now()).await.unwrap(), None);
+}
+
+/// A second process has its own connection and cannot wake this one.
+#[tokio::test]
+async fn a_change_of_another_process_is_seen_soon() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lango.sqlite");
+    let open = || SqliteStore::open(StoreLocation::File(file.clone())).unwrap();
+    let (own, other) = (open().stores().automation, open().stores().automation);
+    let clock = WallClock::at(START);
+    let executor = CountingExecutor::new(Behavior::Done);
+    let scheduler = Scheduler::new(parts(&own, &executor, &clock));
+    let running = start_scheduler(
+        scheduler.watching(Some(log_file(&file))),
+        SchedulerWake::default(),
+    );
+    // The first pass is over once the lease is held and this run is done.
+    for count in 1..=2 {
+        other.submit_run(background(&clock)).await.unwrap();
+        until(&other, count, RunState::Done).await;
+    }
+    running.stop().await;
 }
 
 /// B120: a suspended machine wakes up at any time; the next check finds what is due.
