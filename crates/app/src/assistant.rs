@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use lango_automation::planning::{AutomationCatalog, SharedCatalog};
 use lango_domain::approval::Approver;
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::ModelError;
@@ -15,6 +16,7 @@ use lango_runtime::{Runtime, RuntimeParts, TurnLimiter};
 use lango_store::{SqliteStore, StoreLocation};
 use uuid::Uuid;
 
+use crate::automation::team_catalog;
 use crate::config::{ConfigError, LoadedConfig};
 use crate::connected_models::connect_or_replay_models;
 use crate::environment::Environment;
@@ -52,12 +54,15 @@ pub struct Assistant {
     /// The names of all agents in the team.
     pub agents: Vec<String>,
     pub remote_agents: RemoteTeam,
+    catalog: SharedCatalog,
 }
 
 /// The parts from which [`Assistant::open`] assembles an assistant.
 pub struct AssistantOptions<'a> {
     pub stores: &'a LazyStores,
     pub tools: Vec<Tool>,
+    /// Gets the names of the team; see [`crate::Toolset::catalog`].
+    pub catalog: SharedCatalog,
     pub approver: Option<Arc<dyn Approver>>,
     pub recording: &'a Recording,
     /// The remote agents. If none are given, they are connected first, except in a replay, which
@@ -74,6 +79,7 @@ impl Assistant {
         let AssistantOptions {
             stores,
             tools,
+            catalog,
             approver,
             recording,
             remote_agents: given_team,
@@ -92,6 +98,7 @@ impl Assistant {
             remote_agents: &remote_agents,
         };
         let team = RunnableTeam::build(loaded, environment, parts)?;
+        catalog.set(team.catalog);
         // The terminal has one user, whose turns no limit rejects.
         let runtime = Runtime::new(RuntimeParts {
             runner: team.runner,
@@ -106,6 +113,7 @@ impl Assistant {
             warnings: team.warnings,
             agents: team.agents,
             remote_agents,
+            catalog,
         })
     }
 
@@ -125,6 +133,7 @@ impl Assistant {
             remote_agents: &self.remote_agents,
         };
         let team = RunnableTeam::build(loaded, environment, parts)?;
+        self.catalog.set(team.catalog);
         self.runtime.replace_runner(team.runner);
         self.model_name = team.model_name;
         self.readable = team.readable;
@@ -150,6 +159,7 @@ struct RunnableTeam {
     readable: ReadableKinds,
     warnings: Vec<String>,
     agents: Vec<String>,
+    catalog: AutomationCatalog,
 }
 
 impl RunnableTeam {
@@ -169,6 +179,7 @@ impl RunnableTeam {
             .map(|tool| recording.wrap_tool(tool))
             .collect();
         let team = assemble_team_with(loaded, environment, tools, remote_agents)?;
+        let catalog = team_catalog(&team.tree);
         let connected = connect_or_replay_models(loaded, environment, &team, recording)?;
         // A replayed turn was saved when it was recorded.
         let stores = match recording {
@@ -196,6 +207,7 @@ impl RunnableTeam {
             readable,
             warnings,
             agents,
+            catalog,
         })
     }
 }

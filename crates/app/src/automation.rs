@@ -9,7 +9,7 @@ use lango_automation::delivery::{
     CommandChannel, DeliveryChannels, DeliveryOutbox, DesktopChannel, MailChannel, SessionChannel,
     WebhookChannel,
 };
-use lango_automation::planning::{PlanLimits, SharedCatalog};
+use lango_automation::planning::{AutomationCatalog, PlanLimits};
 use lango_automation::workflow::{RuntimeSteps, WorkflowDriver, WorkflowSettings};
 use lango_automation::{
     ActionExecutor, AutomationTools, LazyAutomationStore, OutboxLoop, RunExecutor, Scheduler,
@@ -17,7 +17,7 @@ use lango_automation::{
 };
 use lango_domain::approval::Approver;
 use lango_domain::automation::LeaseNumber;
-use lango_domain::{Clock, StoreError, Stores, Tool};
+use lango_domain::{AgentTree, Clock, StoreError, Stores, Tool};
 use lango_runtime::Runtime;
 use lango_text::sanitize::one_line;
 use tokio::task::JoinHandle;
@@ -54,10 +54,16 @@ pub(crate) fn automation_tools(context: &CapabilityContext<'_>) -> Result<Vec<To
             workflow: settings.workflow.enabled,
         },
         limits: Arc::new(limits),
-        catalog: SharedCatalog::default(),
+        catalog: context.toolset.catalog().clone(),
         workspace: Some(context.toolset.workspace().clone()),
         wake: Arc::new(move || wake.wake()),
     }))
+}
+
+/// Returns the names of a team that jobs and workflows can use.
+pub fn team_catalog(tree: &AgentTree) -> AutomationCatalog {
+    let tools: Vec<&Tool> = tree.agents().flat_map(|agent| &agent.tools).collect();
+    AutomationCatalog::new(tree.agents().map(|agent| agent.name.as_str()), tools)
 }
 
 /// Reports which process runs the scheduler.
@@ -142,7 +148,7 @@ pub fn build_scheduler(
     let channels = delivery_channels(loaded, environment, &options);
     let store = Arc::clone(&options.stores.automation);
     let outbox = DeliveryOutbox::new(Arc::clone(&store), channels, Arc::clone(&clock));
-    Ok(Scheduler::new(SchedulerParts {
+    let scheduler = Scheduler::new(SchedulerParts {
         store,
         executor: Arc::new(executor),
         outbox: Some(Arc::new(SharedOutbox(outbox))),
@@ -150,7 +156,9 @@ pub fn build_scheduler(
         owner: format!("{} (process {})", options.owner, std::process::id()),
         settings: settings.cron.clone(),
         wake: options.toolset.scheduler_wake().clone(),
-    }))
+    });
+    let log_file = store_file(loaded, environment).map(|file| lango_store::log_file(&file));
+    Ok(scheduler.watching(log_file))
 }
 
 /// A scheduler that runs next to other work.

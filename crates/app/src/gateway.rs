@@ -17,7 +17,7 @@ use lango_runtime::{ClientBridge, Runtime, RuntimeParts};
 use uuid::Uuid;
 
 use crate::assistant::{StartError, runner_parts};
-use crate::automation::{RunningScheduler, SchedulerOptions, build_scheduler};
+use crate::automation::{RunningScheduler, SchedulerOptions, build_scheduler, team_catalog};
 use crate::capabilities::{CapabilityContext, capability_tools};
 use crate::config::{ConfigError, LoadedConfig};
 use crate::connected_models::connect_models;
@@ -188,6 +188,7 @@ impl TeamBuilder {
             &self.lazy_stores,
         ))?;
         let team = assemble_team_with(loaded, environment, tools, &self.remote_agents)?;
+        self.toolset().catalog().set(team_catalog(&team.tree));
         let connected = connect_models(loaded, environment, &team)?;
         let warnings = loaded
             .warnings

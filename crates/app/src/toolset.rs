@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lango_automation::SchedulerWake;
+use lango_automation::planning::SharedCatalog;
 use lango_documents::DocumentAccess;
 use lango_domain::{Generation, Tool, ToolError};
 use lango_engine::{ApprovalPolicy, Verdict};
@@ -32,6 +33,7 @@ pub struct Toolset {
     approval: ApprovalPolicy,
     generation: Generation,
     scheduler_wake: SchedulerWake,
+    catalog: SharedCatalog,
 }
 
 /// The folders from which skills are loaded.
@@ -77,6 +79,7 @@ impl Toolset {
             approval,
             generation: Generation::default(),
             scheduler_wake: SchedulerWake::default(),
+            catalog: SharedCatalog::default(),
         })
     }
 
@@ -100,6 +103,11 @@ impl Toolset {
     /// Returns what wakes the scheduler of this process when a tool changes its work.
     pub fn scheduler_wake(&self) -> &SchedulerWake {
         &self.scheduler_wake
+    }
+
+    /// Returns the names that jobs and workflows can use. The build of a team sets them.
+    pub fn catalog(&self) -> &SharedCatalog {
+        &self.catalog
     }
 
     pub(crate) fn workspace(&self) -> &Workspace {

@@ -29,6 +29,7 @@ pub use run_plan::PlannedRun;
 pub use step_permission::StepPermissions;
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -48,7 +49,7 @@ pub struct WorkPlanner<'a> {
     pub time_zone: &'a TimeZone,
     pub limits: &'a PlanLimits,
     /// Names of agents and tools are not checked without it.
-    pub catalog: Option<&'a AutomationCatalog>,
+    pub catalog: Option<Arc<AutomationCatalog>>,
 }
 
 /// The limits of work that is planned, from the settings.

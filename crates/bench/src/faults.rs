@@ -120,6 +120,7 @@ pub fn child(child: &FaultsChild) -> Result<()> {
             let options = AssistantOptions {
                 stores: &store,
                 tools,
+                catalog: Default::default(),
                 approver: None,
                 recording,
                 remote_agents: None,

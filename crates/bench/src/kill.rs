@@ -62,6 +62,7 @@ pub fn child(child: &KillChild) -> Result<()> {
             let options = AssistantOptions {
                 stores: &store,
                 tools,
+                catalog: Default::default(),
                 approver: None,
                 recording: &Recording::Off,
                 remote_agents: None,

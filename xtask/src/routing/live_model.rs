@@ -33,6 +33,7 @@ pub fn predict_all<'a>(
     let means = AssistantOptions {
         stores: &stores,
         tools,
+        catalog: Default::default(),
         approver: None,
         recording: &Recording::Off,
         remote_agents: None,

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod adding_a_tool;
 #[cfg(test)]
+mod automation;
+#[cfg(test)]
 mod config;
 #[cfg(test)]
 mod labels;

@@ -382,6 +382,7 @@ async fn offline_first_skips_the_orchestrator_call() {
     let options = lango_app::AssistantOptions {
         stores: &store,
         tools,
+        catalog: Default::default(),
         approver: None,
         recording: &recording,
         remote_agents: None,

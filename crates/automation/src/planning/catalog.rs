@@ -1,7 +1,7 @@
 //! The agents and tools that planned work can name.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lango_domain::{Safety, Tool};
 
@@ -14,8 +14,22 @@ pub struct AutomationCatalog {
     levels: BTreeMap<String, Safety>,
 }
 
-/// A catalog that is set once the whole team is known, which is after its tools were made.
-pub type SharedCatalog = Arc<OnceLock<AutomationCatalog>>;
+/// The catalog of the current team. It is set when the team is built, which is after its tools were made, and
+/// again when the team changes. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct SharedCatalog(Arc<Mutex<Option<Arc<AutomationCatalog>>>>);
+
+impl SharedCatalog {
+    pub fn set(&self, catalog: AutomationCatalog) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(catalog));
+    }
+
+    /// Returns the catalog, or `None` before a team was built.
+    pub fn get(&self) -> Option<Arc<AutomationCatalog>> {
+        let catalog = self.0.lock();
+        catalog.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 impl AutomationCatalog {
     pub fn new<'a>(

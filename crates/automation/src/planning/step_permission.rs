@@ -15,7 +15,7 @@ const PLANNING_AGENT: &str = "automator";
 
 /// Finds the steps whose calls would wait for an approval.
 pub struct StepPermissions<'a> {
-    pub tools: &'a [Tool],
+    pub tools: Vec<&'a Tool>,
     pub policy: &'a ApprovalPolicy,
 }
 

@@ -65,7 +65,7 @@ impl WorkPlanner<'_> {
             hint: hint(suggestion),
         };
         let agent = AgentName::new(name.trim()).map_err(|_| unknown(None))?;
-        let known = self.catalog.map(|catalog| &catalog.names.agents);
+        let known = self.catalog.as_ref().map(|catalog| &catalog.names.agents);
         match known {
             Some(known) if !known.contains(agent.as_str()) => Err(unknown(did_you_mean(
                 name,
@@ -118,7 +118,7 @@ impl WorkPlanner<'_> {
                 (saved.name, saved.definition)
             }
         };
-        let names = self.catalog.map(|catalog| &catalog.names);
+        let names = self.catalog.as_ref().map(|catalog| &catalog.names);
         let workflow = parse_workflow(&file, &definition, names).map_err(PlanError::Workflow)?;
         Ok((workflow, definition))
     }
@@ -202,7 +202,7 @@ impl WorkPlanner<'_> {
         let mut level = Safety::Moderate;
         for step in &workflow.steps {
             if let StepAction::Tool { tool, .. } = &step.action {
-                let known = self.catalog.map(|catalog| catalog.level(tool));
+                let known = self.catalog.as_ref().map(|catalog| catalog.level(tool));
                 level = level.max(known.unwrap_or_default());
             }
             let targets = self.targets(&step.deliver_to)?;
@@ -245,7 +245,7 @@ impl WorkPlanner<'_> {
                 return Err(PlanError::HiddenInRule(truncated_line(text, 80)));
             }
             let rule: AllowRule = text.parse()?;
-            check_tool(&rule, self.catalog)?;
+            check_tool(&rule, self.catalog.as_deref())?;
             if !rules.contains(&rule) {
                 rules.push(rule);
             }

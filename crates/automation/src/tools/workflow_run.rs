@@ -319,7 +319,8 @@ fn check_save(
     parts: &AutomationTools,
     args: &WorkflowSaveArgs,
 ) -> Result<(String, Workflow), ToolError> {
-    let names = parts.catalog.get().map(|catalog| &catalog.names);
+    let catalog = parts.catalog.get();
+    let names = catalog.as_ref().map(|catalog| &catalog.names);
     let workflow = parse_workflow(INLINE_NAME, &args.yaml_content, names)
         .map_err(|errors| ToolError(errors_text(&errors)))?;
     let name = filled(args.name.clone()).unwrap_or_else(|| workflow.name.clone());

@@ -4,11 +4,11 @@ use std::io::Read as _;
 use std::process::ExitCode;
 
 use futures::StreamExt;
+use lango_app::capability::automation::planning::SharedCatalog;
 use lango_app::{
     Assistant, AssistantOptions, Recorder, Recording, Replayer, Strictness, TurnHandle, TurnSpec,
     UserRequest, known_secrets,
 };
-use lango_domain::Tool;
 use lango_domain::event::{Principal, Update};
 use lango_domain::session::SessionKey;
 
@@ -36,8 +36,7 @@ pub fn run(global: &GlobalArgs, ask: &AskArgs) -> Result<ExitCode, CliError> {
         Recording::Replay(replayer) => (replayer.session(), parse_request(ask)?),
         _ => (parse_session(ask.session.as_deref())?, parse_request(ask)?),
     };
-    let tools = context.tools(&ask.tools)?;
-    let assistant = open_assistant(&context, ask, tools, &recording)?;
+    let assistant = open_assistant(&context, ask, &recording)?;
     let file_warnings = match &recording {
         Recording::Replay(_) => Vec::new(),
         Recording::Off | Recording::Record(_) => request.adapt_to(assistant.readable),
@@ -69,12 +68,19 @@ pub fn run(global: &GlobalArgs, ask: &AskArgs) -> Result<ExitCode, CliError> {
 fn open_assistant(
     context: &CommandContext,
     ask: &AskArgs,
-    tools: Vec<Tool>,
     recording: &Recording,
 ) -> Result<Assistant, CliError> {
+    let (tools, catalog) = match ask.tools.tools {
+        None => {
+            let toolset = context.toolset()?;
+            (context.toolset_tools(&toolset)?, toolset.catalog().clone())
+        }
+        Some(_) => (context.tools(&ask.tools)?, SharedCatalog::default()),
+    };
     let options = AssistantOptions {
         stores: &context.stores,
         tools,
+        catalog,
         approver: approver(ask.yes),
         recording,
         remote_agents: None,
@@ -96,8 +102,7 @@ fn continue_turn(
         session: parse_session(ask.session.as_deref())?,
         principal: Principal::local(),
     };
-    let tools = context.tools(&ask.tools)?;
-    let assistant = open_assistant(context, ask, tools, &Recording::Off)?;
+    let assistant = open_assistant(context, ask, &Recording::Off)?;
     let runtime = runtime()?;
     let unfinished_turn = runtime.block_on(async {
         assistant

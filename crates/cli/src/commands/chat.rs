@@ -230,6 +230,7 @@ fn open_assistant(
     let options = AssistantOptions {
         stores: &context.stores,
         tools: context.toolset_tools(toolset)?,
+        catalog: toolset.catalog().clone(),
         approver: approver(yes),
         recording: &Recording::Off,
         remote_agents: Some(remote_agents),

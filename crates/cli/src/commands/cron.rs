@@ -4,6 +4,7 @@ mod add;
 mod show;
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use lango_app::capability::automation::planning::AutomationCatalog;
@@ -205,7 +206,7 @@ fn history_json(run: &Run) -> Value {
 
 async fn run_now(view: &AutomationView, name: &str) -> Result<CommandOutput, CliError> {
     let job = view.job(name).await?;
-    let (limits, catalog) = (view.limits(), AutomationCatalog::default());
+    let (limits, catalog) = (view.limits(), Arc::<AutomationCatalog>::default());
     let planned = view.planner(&limits, &catalog).plan_job_run(&job);
     let run = view.store().submit_run(planned.run).await?;
     let notice = view.no_scheduler_notice().await?;

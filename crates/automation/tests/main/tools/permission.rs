@@ -99,7 +99,7 @@ async fn the_question_of_a_workflow_lists_the_steps_that_would_wait() {
         let planned = planner.plan_workflow(&user, &request, &options).await;
         let mut planned = planned.unwrap();
         let permissions = StepPermissions {
-            tools: &team,
+            tools: team.iter().collect(),
             policy,
         };
         permissions.allow_in_run(&mut planned).await;

@@ -24,6 +24,7 @@ impl LocalScheduler {
         let options = AssistantOptions {
             stores: &context.stores,
             tools: context.toolset_tools(&toolset)?,
+            catalog: toolset.catalog().clone(),
             approver: None,
             recording: &Recording::Off,
             remote_agents: None,

@@ -1,7 +1,7 @@
 //! The question that is asked before what work may do is stored (B121).
 
 use lango_app::capability::automation::planning::StepPermissions;
-use lango_domain::Tool;
+use lango_domain::AgentTree;
 use lango_domain::automation::RunSpec;
 use lango_text::sanitize::{one_line, strip_control_chars};
 
@@ -11,9 +11,9 @@ use crate::output::{CliError, NAME, styled};
 
 impl AutomationView {
     /// Returns the rule that finds tool steps which would wait for an approval.
-    pub fn step_permissions<'a>(&'a self, tools: &'a [Tool]) -> StepPermissions<'a> {
+    pub fn step_permissions<'a>(&'a self, team: &'a AgentTree) -> StepPermissions<'a> {
         StepPermissions {
-            tools,
+            tools: team.agents().flat_map(|agent| &agent.tools).collect(),
             policy: &self.context.loaded.settings.security.approval,
         }
     }

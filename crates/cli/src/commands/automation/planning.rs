@@ -1,11 +1,13 @@
 //! Checks of what the user wants to add, with errors that name the argument.
 
+use std::sync::Arc;
+
 use lango_app::capability::automation::planning::{
     AutomationCatalog, PlanError, PlanLimits, Requester, RunOptions, WorkPlanner, WorkflowRequest,
     WorkflowSource,
 };
 use lango_app::capability::automation::schedule::ScheduleError;
-use lango_domain::Tool;
+use lango_app::{AssembledTeam, team_catalog};
 use lango_domain::automation::{RunBudget, SessionMode};
 use lango_text::sanitize::{one_line, truncated_line};
 use serde_json::{Map, Value};
@@ -25,19 +27,16 @@ pub struct ArgumentNames {
 
 impl AutomationView {
     /// Returns the agents and tools that jobs and workflows can name.
-    pub fn catalog(&self) -> Result<AutomationCatalog, CliError> {
-        self.catalog_of(&self.tools()?)
+    pub fn catalog(&self) -> Result<Arc<AutomationCatalog>, CliError> {
+        Ok(Self::catalog_of(&self.team()?))
     }
 
-    /// Returns the tools that jobs and workflows can call.
-    pub fn tools(&self) -> Result<Vec<Tool>, CliError> {
-        self.context.tools(&ToolNames { tools: None })
+    pub fn team(&self) -> Result<AssembledTeam, CliError> {
+        self.context.team(&ToolNames { tools: None })
     }
 
-    pub fn catalog_of(&self, tools: &[Tool]) -> Result<AutomationCatalog, CliError> {
-        let team = self.context.team(&ToolNames { tools: None })?;
-        let agents = team.tree.agents().map(|agent| agent.name.as_str());
-        Ok(AutomationCatalog::new(agents, tools))
+    pub fn catalog_of(team: &AssembledTeam) -> Arc<AutomationCatalog> {
+        Arc::new(team_catalog(&team.tree))
     }
 
     pub fn limits(&self) -> PlanLimits {
@@ -53,14 +52,14 @@ impl AutomationView {
     pub fn planner<'a>(
         &'a self,
         limits: &'a PlanLimits,
-        catalog: &'a AutomationCatalog,
+        catalog: &Arc<AutomationCatalog>,
     ) -> WorkPlanner<'a> {
         WorkPlanner {
             store: self.store().as_ref(),
             now: self.times.now,
             time_zone: &self.times.zone,
             limits,
-            catalog: Some(catalog),
+            catalog: Some(Arc::clone(catalog)),
         }
     }
 

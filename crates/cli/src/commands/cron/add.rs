@@ -45,12 +45,12 @@ pub async fn add(view: &AutomationView, args: &CronAddArgs) -> Result<CommandOut
             ..run_options(&args.delivery)
         },
     };
-    let (limits, tools) = (view.limits(), view.tools()?);
-    let catalog = view.catalog_of(&tools)?;
+    let (limits, team) = (view.limits(), view.team()?);
+    let catalog = AutomationView::catalog_of(&team);
     let planner = view.planner(&limits, &catalog);
     let planned = planner.plan_job(&view.requester(), &request).await;
     let mut planned = planned.map_err(|error| plan_error(error, names))?;
-    view.step_permissions(&tools)
+    view.step_permissions(&team.tree)
         .allow_in_job(&mut planned)
         .await;
     let question = planned.question(view.times.now);

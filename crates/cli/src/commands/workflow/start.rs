@@ -58,14 +58,14 @@ async fn submit(
 ) -> Result<(Run, Option<String>), CliError> {
     let workflow = workflow_request(view, request.workflow, request.params).await?;
     let options = run_options(request.delivery);
-    let (limits, tools) = (view.limits(), view.tools()?);
-    let catalog = view.catalog_of(&tools)?;
+    let (limits, team) = (view.limits(), view.team()?);
+    let catalog = AutomationView::catalog_of(&team);
     let planner = view.planner(&limits, &catalog);
     let planned = planner
         .plan_workflow(&view.requester(), &workflow, &options)
         .await;
     let mut planned = planned.map_err(|error| plan_error(error, NAMES))?;
-    view.step_permissions(&tools)
+    view.step_permissions(&team.tree)
         .allow_in_run(&mut planned)
         .await;
     let question = planned.question();
