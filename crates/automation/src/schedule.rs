@@ -10,6 +10,8 @@
 //! each day: at the end of the gap if its time does not exist, and at the first of two equal times. A
 //! schedule with several times (`*/15 2 * * *`, `0 2,14 * * *`) leaves out times that do not exist, and runs
 //! at both of two equal times. If day of month and day of week are both restricted, either is enough.
+//! croniter agrees, but runs a fixed time twice when the clocks go back; cron-parser agrees, but moves a fixed
+//! time that does not exist by the length of the gap.
 //! An `at` without an offset that does not exist is moved forward by the length of the gap; of two equal
 //! times the first is meant.
 

@@ -213,6 +213,29 @@ fn intervals_count_from_their_anchor() {
     assert_eq!(table.next_after(Timestamp::MAX), None);
 }
 
+/// The occurrences over 400 days in four zones are those of croniter and cron-parser, except where the
+/// documented rules differ; see `tests/cron_oracle.py` and `tests/cron_oracle.mjs`.
+#[test]
+fn occurrences_equal_those_of_other_libraries() {
+    let start = Timestamp::from_second(1_767_225_600).unwrap();
+    let end = start + SignedDuration::from_hours(400 * 24);
+    let modulus = (1_i128 << 61) - 1;
+    for line in include_str!("../cron_oracle.txt").lines() {
+        let [library, zone, text, count, checksum] = line.split('|').collect::<Vec<_>>()[..] else {
+            panic!("{line}");
+        };
+        let times: Vec<i128> = cron(text, zone)
+            .occurrences_after(start)
+            .take_while(|at| *at <= end)
+            .map(|at| i128::from(at.as_second()))
+            .collect();
+        let sum: i128 = (1..).zip(&times).map(|(number, time)| number * time).sum();
+        let found = (times.len().to_string(), (sum % modulus).to_string());
+        let expected = (count.to_owned(), checksum.to_owned());
+        assert_eq!(found, expected, "{text} in {zone}, as {library}");
+    }
+}
+
 const ZONES: [&str; 4] = [
     "Europe/Berlin",
     "America/New_York",
