@@ -26,17 +26,17 @@ pub trait RunExecutor: Send + Sync {
     ) -> BoxFuture<'a, Result<RunOutcome, StoreError>>;
 }
 
-/// Describes how the execution of a run ended.
+/// The outcome of an execution.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunOutcome {
     Done {
-        /// Describes what is delivered. Nothing is delivered if it is empty.
+        /// The text to deliver. Nothing is delivered if it is empty.
         result: String,
         label: Label,
     },
     Failed {
         error: String,
-        /// Describes what was achieved nevertheless.
+        /// The part that was achieved nevertheless.
         result: Option<String>,
         label: Label,
     },
@@ -68,7 +68,7 @@ impl RunOutcome {
     }
 }
 
-/// Describes what an executor can use while it executes a run. All writes carry the scheduler's lease number.
+/// The means of an executor while it executes a run. All writes carry the scheduler's lease number.
 #[derive(Clone)]
 pub struct RunContext {
     pub store: Arc<dyn AutomationStore>,

@@ -1,4 +1,4 @@
-//! Describes what is delivered when a run ends.
+//! The deliveries of a run that ends.
 
 use jiff::Timestamp;
 use lango_domain::Label;

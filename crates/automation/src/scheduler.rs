@@ -88,7 +88,7 @@ pub struct Scheduler {
     watched_file: Option<PathBuf>,
 }
 
-/// Describes what a process without the lease knows about its holder.
+/// The holder of the lease, as another process has seen it.
 #[derive(Default)]
 struct LeaseWatch {
     /// The lease as it was last seen, and since when it is unchanged on a clock that does not jump.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Describes how often a waiting run is checked for having gone on.
+/// The interval at which a waiting run is checked for having gone on.
 const PAUSE_CHECK: Duration = Duration::from_secs(1);
 
 /// Measures how long a run was active.

@@ -107,7 +107,7 @@ impl DeliveryTarget {
         }
     }
 
-    /// Describes the effect for the approval question when a job is created. Hides nothing: hidden
+    /// Returns the effect for the approval question when a job is created. Hides nothing: hidden
     /// characters are escaped.
     pub fn effect(&self) -> String {
         let effect = match self {

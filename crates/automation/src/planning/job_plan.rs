@@ -37,7 +37,7 @@ pub struct ReadTime {
     pub work: ReadWork,
 }
 
-/// Describes what the rest of a sentence asks for.
+/// The request in the rest of a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadWork {
     Reminder(String),

@@ -91,7 +91,7 @@ fn steps_text(workflow: &Workflow) -> String {
     workflow.steps.iter().map(step_text).collect()
 }
 
-/// Describes what a step of a run does; nothing if the run has no such step.
+/// Returns the text of a step of a run; nothing if the run has no such step.
 pub fn describe_step(run: &Run, id: &str) -> String {
     let JobAction::Workflow {
         name, definition, ..
@@ -176,7 +176,7 @@ fn push_targets(text: &mut String, start: &str, targets: &[String]) {
     }
 }
 
-/// Describes what one run may spend.
+/// Returns the budget of one run in words.
 pub fn describe_budget(budget: &RunBudget) -> String {
     let tokens = budget.tokens.map(|tokens| format!("{tokens} tokens"));
     let usd = budget.usd.map(|usd| format!("{usd} USD"));

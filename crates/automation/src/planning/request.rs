@@ -1,4 +1,4 @@
-//! Describes what a tool or a command asks for.
+//! Requests of tools and commands.
 
 use lango_domain::automation::{CatchUp, OverlapRule, RunBudget, ScheduleKind, SessionMode};
 use serde_json::{Map, Value};
@@ -46,7 +46,7 @@ pub enum WorkTime {
     OfWorkflow,
 }
 
-/// Describes what a job does.
+/// The work of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkRequest {
     Reminder(String),

@@ -1,4 +1,4 @@
-//! Describes what runs: reminders, prompts and workflows, with their options.
+//! The work of jobs and runs: reminders, prompts and workflows, with their options.
 
 use jiff::SignedDuration;
 use lango_domain::automation::{

@@ -1,4 +1,4 @@
-//! Describes what the process does that holds the lease.
+//! The process that holds the lease: it decides, starts and recovers runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;

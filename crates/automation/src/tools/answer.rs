@@ -40,7 +40,7 @@ impl LabeledLines {
     }
 }
 
-/// Describes what a run does, on one line.
+/// Returns the work of a run on one line.
 pub(super) fn action_line(action: &JobAction) -> String {
     match action {
         JobAction::Reminder { text } => {

@@ -82,7 +82,7 @@ impl From<OverlapArg> for OverlapRule {
     }
 }
 
-/// Describes what one run may spend.
+/// The most that one run may spend.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 pub(super) struct BudgetArg {
     /// Most tokens of one run.

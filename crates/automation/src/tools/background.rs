@@ -15,7 +15,7 @@ const MAX_LIST: usize = 100;
 
 #[derive(Deserialize, JsonSchema)]
 struct BgSubmitArgs {
-    /// Describes what to do, understandable for someone who never saw this conversation.
+    /// The task, understandable for someone who never saw this conversation.
     prompt: String,
     /// The agent; the whole team if left out.
     agent: Option<String>,
@@ -23,7 +23,7 @@ struct BgSubmitArgs {
     deliver_to: Option<Vec<String>>,
     /// The longest time, such as "30m".
     timeout: Option<String>,
-    /// Describes what it may spend.
+    /// The most that it may spend.
     budget: Option<BudgetArg>,
     /// Calls that run without asking: "fs_write", or "exec_shell df*". Only what the user wants; everything
     /// else waits for approval.

@@ -25,7 +25,7 @@ pub(super) struct CronAddArgs {
     schedule_type: Option<ScheduleTypeArg>,
     /// cron: five fields, such as "0 8 * * MON-FRI"; every: "15m", "2h"; at: "2026-03-01 09:00".
     schedule: Option<String>,
-    /// Describes what an agent should do, understandable for someone who never saw this conversation.
+    /// The task for an agent, understandable for someone who never saw this conversation.
     prompt: Option<String>,
     /// A text to deliver as it is, without a model. Instead of `prompt`.
     reminder: Option<String>,
@@ -45,11 +45,11 @@ pub(super) struct CronAddArgs {
     failure_deliver_to: Option<Vec<String>>,
     /// The longest time of one run, such as "10m".
     timeout: Option<String>,
-    /// Describes what happens with runs that were missed while nothing ran: the last one runs (once), none, or all.
+    /// The rule for runs that were missed while nothing ran: the last one runs (once), none, or all.
     catch_up: Option<CatchUpArg>,
-    /// Describes what happens if the run before is not over: skip, queue or replace.
+    /// The rule if the run before is not over: skip, queue or replace.
     overlap: Option<OverlapArg>,
-    /// Describes what one run may spend.
+    /// The most that one run may spend.
     budget: Option<BudgetArg>,
     /// Calls that run without asking: "fs_write", or "exec_shell df*". Only what the user wants; everything
     /// else waits for approval.

@@ -38,7 +38,7 @@ struct WorkflowRunArgs {
     deliver_to: Option<Vec<String>>,
     /// The longest time of the run, such as "2h".
     timeout: Option<String>,
-    /// Describes what the run may spend.
+    /// The most that the run may spend.
     budget: Option<BudgetArg>,
     /// Calls that run without asking: "fs_write", or "exec_shell df*". Only what the user wants; everything
     /// else waits for approval.

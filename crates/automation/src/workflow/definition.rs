@@ -81,7 +81,7 @@ pub enum StepAction {
     },
 }
 
-/// Describes how often a failed step is tried, and how long it waits in between.
+/// The number of attempts of a step, and the wait between them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryPolicy {
     pub attempts: u32,
@@ -115,7 +115,7 @@ impl RetryPolicy {
 /// A step that starts only after someone approved it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalWait {
-    /// Describes how long it waits; the default of the settings if the file does not say.
+    /// The time that it waits; the default of the settings if the file does not say.
     pub deadline: Option<Duration>,
 }
 

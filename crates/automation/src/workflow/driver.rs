@@ -24,13 +24,13 @@ use crate::execution::{RunContext, RunExecutor, RunOutcome};
 /// Settings of workflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkflowSettings {
-    /// Describes how long a step waits for its approval if the file does not say.
+    /// The time that a step waits for its approval if the file does not say.
     pub approval_deadline: Duration,
     /// A run whose next step continues within this time is held; otherwise no process holds it meanwhile.
     pub hold: Duration,
-    /// Describes how often answers of other processes are looked for while other steps run.
+    /// The interval at which answers of other processes are looked for while other steps run.
     pub answer_poll: Duration,
-    /// Describes how long stopped steps have to end.
+    /// The time that stopped steps have to end.
     pub stop_grace: Duration,
 }
 

@@ -16,7 +16,7 @@ pub struct WorkflowError {
     pub line: usize,
     pub column: usize,
     pub message: String,
-    /// Describes what would be right.
+    /// A correct form.
     pub hint: Option<String>,
 }
 

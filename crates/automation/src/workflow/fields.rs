@@ -31,7 +31,7 @@ const OTHER_NAMES: [(&str, &str); 14] = [
 /// A map of the file, with the keys that it may have.
 pub(super) struct FieldMap<'a> {
     entries: &'a [SpannedEntry],
-    /// Describes what the map is, for messages.
+    /// The name of the map, for messages.
     what: &'a str,
 }
 

@@ -23,7 +23,7 @@ use super::reference::{ReferenceValues, StepField};
 /// The rows of a run by step. Every step of the workflow has one.
 pub type StepRows = HashMap<String, RunStep>;
 
-/// Describes how long a run with a step of unknown effect waits for an answer before it is looked at again. An answer
+/// The time that a run with a step of unknown effect waits for an answer before it is looked at again. An answer
 /// wakes it up at once.
 const ANSWER_WAIT: SignedDuration = SignedDuration::from_hours(30 * 24);
 
@@ -43,7 +43,7 @@ pub enum StepMove {
     AskApproval,
 }
 
-/// Describes what happens next.
+/// The next moves of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     pub moves: Vec<(String, StepMove)>,
@@ -62,14 +62,14 @@ impl Plan {
     }
 }
 
-/// Describes what the planner knows of a run.
+/// The state of a run, as the planner reads it.
 #[derive(Clone, Copy)]
 pub struct PlanInput<'a> {
     pub workflow: &'a Workflow,
     pub params: &'a Map<String, Value>,
     pub rows: &'a StepRows,
     pub now: Timestamp,
-    /// Describes how long an approval waits if the file does not say.
+    /// The time that an approval waits if the file does not say.
     pub approval_deadline: Duration,
 }
 
@@ -288,7 +288,7 @@ fn signed(duration: Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }
 
-/// Describes how a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunEnding {
     Done,

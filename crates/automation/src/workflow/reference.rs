@@ -14,7 +14,7 @@ pub enum ReferenceSource {
     Step { id: String, field: StepField },
 }
 
-/// Describes what a reference reads of a step.
+/// The part of a step that a reference reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepField {
     Result,

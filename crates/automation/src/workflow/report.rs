@@ -1,4 +1,4 @@
-//! Describes what a run tells: its result, the results of steps, and questions.
+//! The texts of a run: its result, the results of steps, and questions.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Describes what commands and tools print about workflows. Scripts depend on these shapes.
+//! The output of commands and tools about workflows. Scripts depend on these shapes.
 
 use jiff::Timestamp;
 use lango_domain::automation::{Run, RunState, RunStep, StepState};

@@ -11,7 +11,7 @@ use super::step_executor::{StepExecutor, StepFailure, StepOutcome, StepRequest};
 pub(super) struct StepAttempt<'a> {
     pub executor: &'a dyn StepExecutor,
     pub timeout: Option<Duration>,
-    /// Describes how long a stopped step has to end.
+    /// The time that a stopped step has to end.
     pub grace: Duration,
 }
 

@@ -11,7 +11,7 @@ use super::planner::PlanInput;
 use super::reference::{MissingValue, ReferenceValues, ValueTemplate, resolve};
 use super::step_executor::{StepCall, StepInput};
 
-/// Describes what a step does, and the label of what it was made from.
+/// The work of a step, and the label of what it was made from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepWork {
     pub call: StepCall,

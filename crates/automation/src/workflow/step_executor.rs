@@ -40,7 +40,7 @@ pub struct StepRequest<'a> {
     pub cancel: CancellationToken,
 }
 
-/// Describes what a step does.
+/// The call of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepCall {
     Agent {
@@ -64,7 +64,7 @@ pub struct StepInput {
     pub content: LabeledText,
 }
 
-/// Describes how an attempt ended.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepOutcome {
     Done(LabeledText),

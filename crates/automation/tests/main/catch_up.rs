@@ -1,4 +1,4 @@
-//! Describes what happens with occurrences that were due while no scheduler ran, and with wrong clocks.
+//! Occurrences that were due while no scheduler ran, and wrong clocks.
 
 use lango_domain::automation::RunState::{Done, Missed, Skipped};
 use lango_domain::automation::{CatchUp, DeliveryQuery, JobEdit, NewJob, RunState};

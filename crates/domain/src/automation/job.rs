@@ -26,7 +26,7 @@ pub struct Job {
     pub overlap: OverlapRule,
     /// False while the job is paused.
     pub enabled: bool,
-    /// Describes what a run of the job does. Every run stores a copy.
+    /// The work of each run. Every run stores a copy.
     pub spec: RunSpec,
     pub created: Timestamp,
     /// Grows with every edit, so that the scheduler never decides on an outdated job.
@@ -87,7 +87,7 @@ pub enum ScheduleKind {
     At,
 }
 
-/// Describes what happens with occurrences that were due while no scheduler ran.
+/// The rule for occurrences that were due while no scheduler ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CatchUp {
@@ -100,7 +100,7 @@ pub enum CatchUp {
     All,
 }
 
-/// Describes what happens with an occurrence that is due while an earlier run of the job is not over.
+/// The rule for an occurrence that is due while an earlier run of the job is not over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OverlapRule {
@@ -112,7 +112,7 @@ pub enum OverlapRule {
     Replace,
 }
 
-/// Describes what a run does, with which permissions and limits, and where its result goes. Stored with every run,
+/// The work of a run, with its permissions and limits, and where its result goes. Stored with every run,
 /// so that an edit changes no run that exists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
@@ -186,7 +186,7 @@ pub enum SessionMode {
     Main,
 }
 
-/// Describes what one run may spend. `None` is no limit of its own; the limits of a turn apply in any case.
+/// The most that one run may spend. `None` is no limit of its own; the limits of a turn apply in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunBudget {
     #[serde(default, skip_serializing_if = "Option::is_none")]

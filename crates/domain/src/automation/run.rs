@@ -131,7 +131,7 @@ pub struct NewRun {
     pub spec: RunSpec,
 }
 
-/// Describes what the scheduler decided about the occurrences of a job through a time. Stored atomically.
+/// The decision of the scheduler about the occurrences of a job through a time. Stored atomically.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OccurrenceDecision {
     pub job: JobId,

@@ -64,7 +64,7 @@ impl fmt::Display for ValueType {
     }
 }
 
-/// Describes what the type check knows of a workflow.
+/// The knowledge of the type check about a workflow.
 pub trait TypeContext {
     /// The type of a parameter; `Any` for unknown ones, which another check reports.
     fn param_type(&self, name: &str) -> ValueType;

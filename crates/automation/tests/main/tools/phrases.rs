@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::setup::{ApproveAll, ToolFixture, owner};
 
-/// Describes what a request led to.
+/// The effect of a request.
 #[derive(Debug)]
 struct Reaction {
     calls: Vec<(String, Value)>,

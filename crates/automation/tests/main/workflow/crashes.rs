@@ -26,7 +26,7 @@ steps:
 ";
 const DONE: [&str; 5] = ["read", "ask", "write", "send", "last"];
 
-/// Describes how a process ends: after this many writes, and with or without the last one.
+/// The death of a process: after this many writes, and with or without the last one.
 type Death = (usize, LastWrite);
 
 /// Runs a workflow through processes that die, until it is over. Steps of unknown effect are answered as a

@@ -32,18 +32,18 @@ pub struct Execution {
     pub label: Label,
 }
 
-/// Describes what steps do, and what they did. Outlives every process of a test.
+/// The behavior of steps, and a record of their executions. Outlives every process of a test.
 #[derive(Default)]
 pub struct World {
     pub executions: Vec<Execution>,
     /// Results of turns by session.
     turns: HashMap<SessionId, String>,
     pub results: HashMap<String, String>,
-    /// Describes how often a step fails before it succeeds.
+    /// The number of failures of a step before it succeeds.
     pub failures: HashMap<String, u32>,
     /// Steps that fail for good.
     pub permanent: Vec<String>,
-    /// Describes how long steps take.
+    /// The time that steps take.
     pub durations: HashMap<String, Duration>,
     /// Steps that end only after another one has started.
     pub gates: HashMap<String, String>,
