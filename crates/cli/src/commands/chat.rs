@@ -3,6 +3,8 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
+use anstream::adapter::strip_str;
+use anstream::{AutoStream, ColorChoice};
 use lango_app::RemoteTeam;
 use lango_app::{
     Assistant, AssistantOptions, Recording, RunningScheduler, Toolset, TurnSpec, UserRequest,
@@ -12,8 +14,8 @@ use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::{HistoryWindow, SessionKey, SessionKeyRef};
 use lango_domain::usage::UsageSummary;
 use lango_text::sanitize::one_line;
-use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
+use rustyline::{DefaultEditor, ExternalPrinter as _};
 
 use super::automate::start_scheduler;
 use super::inbox::{announce_unread, watch_inbox};
@@ -68,9 +70,9 @@ pub fn run(global: &GlobalArgs, resume: Option<&str>, yes: bool) -> Result<ExitC
         chat.resume_interrupted();
     }
     let mut lines = LineReader::open(&context)?;
-    let scheduler = match lines {
-        LineReader::Editor { .. } => Some(chat.start_scheduler()?),
-        LineReader::Plain(_) => None,
+    let scheduler = match lines.message_printer() {
+        Some(printer) => Some(chat.start_scheduler(printer)?),
+        None => None,
     };
     while let Some(line) = lines.next() {
         match line.trim() {
@@ -113,11 +115,14 @@ impl ChatLoop<'_> {
     }
 
     /// Starts the scheduler, as long as the chat is open, and shows messages as they arrive.
-    fn start_scheduler(&self) -> Result<RunningScheduler, CliError> {
+    fn start_scheduler(
+        &self,
+        printer: impl FnMut(String) + Send + 'static,
+    ) -> Result<RunningScheduler, CliError> {
         let _inside = self.runtime.enter();
         let stores = self.assistant.stores.clone();
         self.runtime
-            .spawn(async move { watch_inbox(&stores).await });
+            .spawn(async move { watch_inbox(&stores, printer).await });
         start_scheduler(self.context, &self.assistant, &self.toolset, "lango chat")
     }
 
@@ -310,6 +315,28 @@ impl LineReader {
         Ok(Self::Editor {
             editor: Box::new(editor),
             history,
+        })
+    }
+
+    /// Returns what prints lines while the user types: above the prompt, which is drawn again. There is none
+    /// without a terminal.
+    fn message_printer(&mut self) -> Option<impl FnMut(String) + Send + 'static> {
+        let mut printer = match self {
+            Self::Editor { editor, .. } => editor.create_external_printer().ok(),
+            Self::Plain(_) => return None,
+        };
+        let has_color = AutoStream::choice(&std::io::stdout()) != ColorChoice::Never;
+        Some(move |line: String| {
+            let line = match has_color {
+                true => line,
+                false => strip_str(&line).to_string(),
+            };
+            let is_printed = printer
+                .as_mut()
+                .is_some_and(|printer| printer.print(line.clone()).is_ok());
+            if !is_printed {
+                print_notice(&line);
+            }
         })
     }
 

@@ -199,8 +199,8 @@ pub async fn announce_unread(stores: &Stores, json: bool) {
     }
 }
 
-/// Prints messages as they arrive. Never returns.
-pub async fn watch_inbox(stores: &Stores) {
+/// Prints messages as they arrive, each as a line with its end. Never returns.
+pub async fn watch_inbox(stores: &Stores, mut print: impl FnMut(String)) {
     let principal = Principal::local();
     let newest = async || {
         let entries =
@@ -218,8 +218,8 @@ pub async fn watch_inbox(stores: &Stores) {
             .take_while(|entry| seen.is_none_or(|seen| entry.id > seen))
             .collect();
         for entry in new.iter().rev() {
-            let line = format!("{} {}", styled(NAME, "inbox:"), headline(entry, 100));
-            print_stderr(&format!("\r{line}"));
+            let name = styled(NAME, "inbox:");
+            print(format!("{name} {}\n", headline(entry, 100)));
         }
         seen = entries.first().map(|entry| entry.id).max(seen);
     }
