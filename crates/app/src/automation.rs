@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use lango_automation::delivery::{
     CommandChannel, DeliveryChannels, DeliveryOutbox, DesktopChannel, MailChannel, SessionChannel,
-    WebhookChannel,
+    TargetCheck, WebhookChannel,
 };
 use lango_automation::planning::{AutomationCatalog, PlanLimits};
 use lango_automation::workflow::{RuntimeSteps, WorkflowDriver, WorkflowSettings};
@@ -20,6 +20,7 @@ use lango_domain::automation::LeaseNumber;
 use lango_domain::{AgentTree, Clock, StoreError, Stores, Tool};
 use lango_runtime::Runtime;
 use lango_text::sanitize::one_line;
+use lango_tools::files::Workspace;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -34,12 +35,8 @@ use crate::toolset::{Toolset, shell_parts, undo_storage};
 /// Returns the automator's tools that the settings enable (S87).
 pub(crate) fn automation_tools(context: &CapabilityContext<'_>) -> Result<Vec<Tool>, ConfigError> {
     let settings = &context.loaded.settings;
-    let limits = PlanLimits::new(
-        &settings.cron,
-        &settings.background,
-        &settings.workflow,
-        &settings.automation,
-    );
+    let workspace = Some(context.toolset.workspace().clone());
+    let limits = plan_limits(context.loaded, context.environment, workspace);
     let (stores, wake) = (
         context.stores.clone(),
         context.toolset.scheduler_wake().clone(),
@@ -64,6 +61,27 @@ pub(crate) fn automation_tools(context: &CapabilityContext<'_>) -> Result<Vec<To
 pub fn team_catalog(tree: &AgentTree) -> AutomationCatalog {
     let tools: Vec<&Tool> = tree.agents().flat_map(|agent| &agent.tools).collect();
     AutomationCatalog::new(tree.agents().map(|agent| agent.name.as_str()), tools)
+}
+
+/// Returns the limits of new work. Paths of files are not checked without a workspace.
+pub fn plan_limits(
+    loaded: &LoadedConfig,
+    environment: &Environment,
+    workspace: Option<Workspace>,
+) -> PlanLimits {
+    let settings = &loaded.settings;
+    let target_check = TargetCheck {
+        settings: settings.automation.clone(),
+        address_policy: settings.net.address_policy(),
+        workspace,
+        variables: environment.variables.clone(),
+    };
+    PlanLimits::new(
+        &settings.cron,
+        &settings.background,
+        &settings.workflow,
+        target_check,
+    )
 }
 
 /// Reports which process runs the scheduler.

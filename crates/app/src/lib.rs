@@ -34,7 +34,9 @@ pub mod capability {
 }
 
 pub use assistant::{Assistant, AssistantOptions, StartError, known_secrets, new_session};
-pub use automation::{RunningScheduler, SchedulerOptions, build_scheduler, team_catalog};
+pub use automation::{
+    RunningScheduler, SchedulerOptions, build_scheduler, plan_limits, team_catalog,
+};
 pub use capabilities::{CapabilityContext, capability_tools};
 pub use config::{ConfigError, LoadedConfig, Overrides};
 pub use connected_models::{check_models, selected_models};

@@ -110,7 +110,7 @@ impl Toolset {
         &self.catalog
     }
 
-    pub(crate) fn workspace(&self) -> &Workspace {
+    pub fn workspace(&self) -> &Workspace {
         &self.files.workspace
     }
 

@@ -17,6 +17,7 @@ mod outbox;
 mod session;
 mod settings;
 mod target;
+mod target_check;
 mod webhook;
 
 pub use channels::{DeliveryChannels, DeliverySender, SendError, SentMessage};
@@ -28,6 +29,7 @@ pub use outbox::{DeliveryOutbox, MAX_ATTEMPTS, OutboxPass, retry_delay};
 pub use session::{DELIVERY_AUTHOR, SessionChannel};
 pub use settings::{DeliverySettings, SmtpSettings, SmtpTls, WebhookSettings};
 pub use target::{DeliveryTarget, InvalidTarget, MAX_TARGETS};
+pub use target_check::TargetCheck;
 pub use webhook::{
     IDEMPOTENCY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, WebhookChannel, sign_webhook,
 };

@@ -18,7 +18,7 @@ const MAX_OCCURRENCES: usize = 10_000;
 /// Occurrences of one decision that do not run and have a row each. Earlier ones share one row.
 const MAX_IDLE_ROWS: usize = 50;
 /// Most runs of a job that are not over.
-const MAX_QUEUED: usize = 100;
+pub(crate) const MAX_QUEUED: usize = 100;
 
 /// Decides about the occurrences of a job through `now`. `open` are its runs that are not over.
 pub(crate) fn decide(
@@ -34,7 +34,7 @@ pub(crate) fn decide(
         .collect();
     let decided_until = dues.last().copied().unwrap_or(job.decided_until);
     let mut occurrences = catch_up(job, &dues, now);
-    let deliveries = missed_notice(job, &occurrences, now).into_iter().collect();
+    let deliveries = missed_notices(job, &occurrences, now);
     let replaced = apply_overlap(job, &mut occurrences, open);
     OccurrenceDecision {
         job: job.id,
@@ -159,12 +159,14 @@ fn with_one_row_for_many(occurrences: Vec<NewOccurrence>) -> Vec<NewOccurrence> 
 }
 
 /// Tells the user about occurrences for which nothing runs at all.
-fn missed_notice(job: &Job, occurrences: &[NewOccurrence], now: Timestamp) -> Option<NewDelivery> {
+fn missed_notices(job: &Job, occurrences: &[NewOccurrence], now: Timestamp) -> Vec<NewDelivery> {
     let is_missed = |occurrence: &&NewOccurrence| {
         occurrence.state == RunState::Missed && occurrence.reason.as_deref() != Some(STOOD_IN)
     };
     let missed: Vec<&NewOccurrence> = occurrences.iter().filter(is_missed).collect();
-    let last = missed.last()?;
+    let Some(last) = missed.last() else {
+        return Vec::new();
+    };
     let count = match missed.len() {
         1 => "It was".to_owned(),
         count => format!("{count} runs were, the last one"),
@@ -173,19 +175,20 @@ fn missed_notice(job: &Job, occurrences: &[NewOccurrence], now: Timestamp) -> Op
         JobAction::Reminder { text } => format!("\n\n{text}"),
         JobAction::Prompt { .. } | JobAction::Workflow { .. } => String::new(),
     };
-    let (reason, due) = (too_late(job), last.due);
-    Some(NewDelivery {
+    let text = format!("{count} due at {}: {}.{what}", last.due, too_late(job));
+    let notice = |target: String| NewDelivery {
         run: None,
         principal: job.principal.clone(),
         occasion: DeliveryOccasion::Failure,
-        target: failure_targets(&job.spec).into_iter().next()?,
+        target,
         message: DeliveryMessage {
             from: job.name.clone(),
             title: format!("Missed: {}", job.name),
-            text: format!("{count} due at {due}: {reason}.{what}"),
+            text: text.clone(),
             session: None,
             label: Label::default().joined(&job.spec.label),
         },
         created: now,
-    })
+    };
+    failure_targets(&job.spec).into_iter().map(notice).collect()
 }

@@ -35,7 +35,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use lango_domain::automation::AutomationStore;
 
-use crate::delivery::DeliverySettings;
+use crate::delivery::TargetCheck;
 use crate::settings::{BackgroundSettings, CronSettings, WorkflowSettings};
 
 /// Most jobs of a principal that jobs have made.
@@ -53,7 +53,7 @@ pub struct WorkPlanner<'a> {
 }
 
 /// The limits of work that is planned, from the settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct PlanLimits {
     pub max_jobs: usize,
     /// Most jobs of a principal that jobs have made.
@@ -65,10 +65,7 @@ pub struct PlanLimits {
     pub min_interval: SignedDuration,
     /// An occurrence that is later than this is never caught up.
     pub grace: SignedDuration,
-    /// False if no webhook can be signed.
-    pub has_webhook: bool,
-    /// False if there is no mail server.
-    pub has_mail: bool,
+    pub target_check: TargetCheck,
 }
 
 impl PlanLimits {
@@ -76,7 +73,7 @@ impl PlanLimits {
         cron: &CronSettings,
         background: &BackgroundSettings,
         workflow: &WorkflowSettings,
-        delivery: &DeliverySettings,
+        target_check: TargetCheck,
     ) -> Self {
         let count = |number: NonZeroU32| usize::try_from(number.get()).unwrap_or(usize::MAX);
         Self {
@@ -87,8 +84,7 @@ impl PlanLimits {
             max_depth: cron.max_depth,
             min_interval: cron.min_interval(),
             grace: cron.grace(),
-            has_webhook: delivery.webhook.secret.is_some(),
-            has_mail: !delivery.smtp.host.is_empty(),
+            target_check,
         }
     }
 }

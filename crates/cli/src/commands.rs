@@ -209,7 +209,7 @@ impl CommandContext {
         ))?)
     }
 
-    fn toolset(&self) -> Result<Toolset, CliError> {
+    pub(crate) fn toolset(&self) -> Result<Toolset, CliError> {
         Ok(Toolset::new(&self.loaded, &self.environment)?)
     }
 

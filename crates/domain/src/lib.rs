@@ -50,6 +50,6 @@ pub use prompt::{Prompt, Section};
 pub use store_error::StoreError;
 pub use stores::Stores;
 pub use tool::{
-    Intent, Safety, Tool, ToolContext, ToolError, ToolFunction, ToolFuture, ToolOutput,
-    ToolOutputSink, Trust,
+    Intent, PlainResultFunction, Safety, Tool, ToolContext, ToolError, ToolFunction, ToolFuture,
+    ToolOutput, ToolOutputSink, Trust,
 };

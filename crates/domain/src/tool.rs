@@ -149,6 +149,9 @@ type OutgoingFunction = Arc<dyn Fn(&Value) -> Option<OutgoingData> + Send + Sync
 /// Returns true for calls that only read, whatever the tool's level is.
 type ReadOnlyFunction = Arc<dyn Fn(&Value) -> bool + Send + Sync>;
 
+/// Returns the part of an output that programs read, such as what a command printed without its exit code.
+pub type PlainResultFunction = fn(&str) -> &str;
+
 /// The implementation of a tool.
 pub type ToolFunction = Arc<dyn Fn(ToolContext, Value) -> ToolFuture + Send + Sync>;
 
@@ -167,6 +170,7 @@ pub struct Tool {
     outgoing: Option<OutgoingFunction>,
     read_only: Option<ReadOnlyFunction>,
     intent: Option<IntentFunction>,
+    plain_result: PlainResultFunction,
     function: ToolFunction,
 }
 
@@ -205,6 +209,7 @@ impl Tool {
             outgoing: None,
             read_only: None,
             intent: None,
+            plain_result: |output| output,
             function,
         }
     }
@@ -252,6 +257,18 @@ impl Tool {
             serde_json::from_value(args.clone()).ok().map(&outgoing)
         }));
         self
+    }
+
+    /// Sets the function that returns the part of an output that programs read.
+    #[must_use]
+    pub fn with_plain_result(mut self, plain_result: PlainResultFunction) -> Self {
+        self.plain_result = plain_result;
+        self
+    }
+
+    /// Returns the function that returns the part of an output that programs read.
+    pub fn plain_result(&self) -> PlainResultFunction {
+        self.plain_result
     }
 
     /// Sets the function that recognizes calls without an effect, such as a command that lists files.
@@ -337,6 +354,7 @@ impl Tool {
             outgoing: None,
             read_only: None,
             intent: None,
+            plain_result: |output| output,
             function: Arc::new(move |_, _| {
                 let error = error.clone();
                 Box::pin(async move { Err(ToolError(error)) })

@@ -43,6 +43,6 @@ pub use limits::{EngineSettings, TurnLimits};
 pub use recovery::UnfinishedTurn;
 pub use request::TurnRequest;
 pub use runner::{ClockAndIds, Models, Runner, RunnerParts};
-pub use single_call::SINGLE_CALL_MODEL;
+pub use single_call::{NO_OUTPUT, SINGLE_CALL_MODEL};
 pub use turn_permission::{TurnBudget, TurnPermission};
 pub use turn_stream::TurnStream;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::stream::{self, BoxStream, StreamExt};
+use lango_domain::PlainResultFunction;
 use lango_domain::event::{CallId, Usage};
 use lango_domain::fence::{OUTPUT, unwrap_fence};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest, ToolCall};
@@ -16,13 +17,13 @@ impl Runner {
     /// Returns a runner whose turns consist of this call alone, made by the owner of the tool. Returns
     /// `None` if the team has no such tool.
     pub fn single_call(&self, tool: &str, arguments: Value) -> Option<Self> {
-        let team = self
-            .inner
-            .team
-            .single_agent(self.inner.team.owner(tool)?.as_str())?;
+        let owner = self.inner.team.owner(tool)?;
+        let plain_result = self.inner.team.tool(owner, tool)?.plain_result();
+        let team = self.inner.team.single_agent(owner.as_str())?;
         let model = SingleCallModel {
             tool: tool.to_owned(),
             arguments,
+            plain_result,
         };
         Some(Self {
             inner: Arc::new(RunnerInner {
@@ -50,6 +51,9 @@ impl Runner {
     }
 }
 
+/// The answer of a turn of one call whose result is empty. An empty answer would be asked for once more.
+pub const NO_OUTPUT: &str = "(no output)";
+
 /// The model in the usage of turns that consist of one call.
 pub const SINGLE_CALL_MODEL: &str = "none";
 
@@ -58,6 +62,8 @@ pub const SINGLE_CALL_MODEL: &str = "none";
 pub(crate) struct SingleCallModel {
     pub tool: String,
     pub arguments: Value,
+    /// Returns the result without what the tool adds for language models.
+    pub plain_result: PlainResultFunction,
 }
 
 impl Model for SingleCallModel {
@@ -67,14 +73,13 @@ impl Model for SingleCallModel {
                 // The result is fenced for language models, which read it as data.
                 let texts = results.iter().map(|result| {
                     let text = &result.content.text;
-                    unwrap_fence(OUTPUT, text).unwrap_or_else(|| text.clone())
+                    let text = unwrap_fence(OUTPUT, text).unwrap_or_else(|| text.clone());
+                    (self.plain_result)(&text).to_owned()
                 });
                 let text = texts.collect::<Vec<_>>().join("\n");
-                // An empty answer would be asked for once more.
-                Fragment::Text(if text.trim().is_empty() {
-                    "(no output)".to_owned()
-                } else {
-                    text
+                Fragment::Text(match text.trim().is_empty() {
+                    true => NO_OUTPUT.to_owned(),
+                    false => text,
                 })
             }
             _ => Fragment::Call(ToolCall {

@@ -89,20 +89,4 @@ impl DeliveryChannels {
             }),
         })
     }
-
-    /// Checks whether a target can work on this machine, without sending anything. Called when a job is
-    /// created, while the user is there to correct it.
-    pub fn check(&self, target: &DeliveryTarget) -> Result<(), String> {
-        match target {
-            DeliveryTarget::File(path) => self
-                .workspace
-                .check_append(path)
-                .map_err(|error| error.to_string()),
-            DeliveryTarget::Webhook(url) => self.webhooks.check(url),
-            other => self
-                .sender(other)
-                .map(drop)
-                .map_err(|error| error.to_string()),
-        }
-    }
 }

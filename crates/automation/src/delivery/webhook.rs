@@ -59,22 +59,28 @@ impl WebhookChannel {
 
     /// Returns the secret, or the reason why nothing can be signed.
     pub(super) fn secret(&self) -> Result<&Secret, String> {
-        match &self.secret {
-            Some(secret) if secret.expose().chars().count() >= MIN_SECRET_CHARS => Ok(secret),
-            Some(_) => Err(format!(
-                "automation.webhook.secret is too short to sign webhooks; it needs {MIN_SECRET_CHARS} characters"
-            )),
-            None => Err(
-                "webhooks are signed, and no secret is set; set automation.webhook.secret"
-                    .to_owned(),
-            ),
-        }
+        signing_secret(self.secret.as_ref())
     }
+}
 
-    pub(super) fn check(&self, url: &Url) -> Result<(), String> {
-        self.secret()?;
-        check_url(url, self.client.policy()).map_err(|error| explain(&error))
+fn signing_secret(secret: Option<&Secret>) -> Result<&Secret, String> {
+    match secret {
+        Some(secret) if secret.expose().chars().count() >= MIN_SECRET_CHARS => Ok(secret),
+        Some(_) => Err(format!(
+            "automation.webhook.secret is too short to sign webhooks; it needs {MIN_SECRET_CHARS} characters"
+        )),
+        None => Err("there is no secret to sign it; set automation.webhook.secret".to_owned()),
     }
+}
+
+/// Returns the reason why nothing can be sent to a URL.
+pub(super) fn check(
+    settings: &WebhookSettings,
+    policy: AddressPolicy,
+    url: &Url,
+) -> Result<(), String> {
+    signing_secret(settings.secret.as_ref())?;
+    check_url(url, policy).map_err(|error| explain(&error))
 }
 
 pub(super) struct WebhookSender<'a> {

@@ -1,7 +1,7 @@
 //! The reasons why work is refused, for the person who asked for it.
 
 use lango_domain::StoreError;
-use lango_domain::automation::ParseAllowRuleError;
+use lango_domain::automation::{ParseAllowRuleError, RunId};
 
 use crate::delivery::InvalidTarget;
 use crate::schedule::ScheduleError;
@@ -42,10 +42,7 @@ pub enum PlanError {
     #[error(transparent)]
     Target(#[from] InvalidTarget),
     #[error("`{target}` cannot be delivered to: {reason}")]
-    Undeliverable {
-        target: String,
-        reason: &'static str,
-    },
+    Undeliverable { target: String, reason: String },
     #[error("timeout: {0}; write for example 90s, 10m or 1h")]
     Timeout(#[from] DurationError),
     #[error("the budget must be positive; leave it out for no limit of its own")]
@@ -77,6 +74,8 @@ pub enum PlanError {
         what: &'static str,
         setting: &'static str,
     },
+    #[error("run {run} of `{job}` is not over; wait for it, or cancel it")]
+    NotOver { job: String, run: RunId },
     #[error("{0}; {hint}", hint = .0.hint())]
     Store(StoreError),
 }

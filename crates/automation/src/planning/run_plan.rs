@@ -1,7 +1,7 @@
 //! Plans background tasks, runs of workflows, and runs of jobs out of turn.
 
 use lango_domain::Safety;
-use lango_domain::automation::{Job, NewRun, Run, RunKind, RunQuery, RunState};
+use lango_domain::automation::{Job, NewRun, OverlapRule, Run, RunKind, RunQuery, RunState};
 use lango_text::sanitize::truncated_line;
 
 use super::WorkPlanner;
@@ -9,6 +9,7 @@ use super::caller::Requester;
 use super::error::PlanError;
 use super::request::{RunOptions, RunRequest, WorkflowRequest};
 use super::work::{PlannedAction, PlannedWork};
+use crate::occurrences::MAX_QUEUED;
 use crate::workflow::Workflow;
 
 /// The longest name of a background task.
@@ -80,9 +81,19 @@ impl WorkPlanner<'_> {
         })
     }
 
-    /// Returns a run of a job out of turn. It has the permissions of the job.
-    pub fn plan_job_run(&self, job: &Job) -> PlannedRun {
-        PlannedRun {
+    /// Returns a run of a job out of turn. It has the permissions of the job, and its overlap rule holds.
+    pub async fn plan_job_run(&self, job: &Job) -> Result<PlannedRun, PlanError> {
+        let open = self.store.open_runs(job.id).await?;
+        match open.first() {
+            Some(run) if job.overlap == OverlapRule::Skip || open.len() >= MAX_QUEUED => {
+                return Err(PlanError::NotOver {
+                    job: job.name.clone(),
+                    run: run.id,
+                });
+            }
+            _ => {}
+        }
+        Ok(PlannedRun {
             run: NewRun {
                 kind: RunKind::Job,
                 job: Some(job.id),
@@ -93,7 +104,7 @@ impl WorkPlanner<'_> {
             },
             level: Safety::Moderate,
             workflow: None,
-        }
+        })
     }
 
     /// Queues a planned run.

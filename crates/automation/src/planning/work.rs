@@ -218,19 +218,11 @@ impl WorkPlanner<'_> {
     pub(super) fn targets(&self, texts: &[String]) -> Result<Vec<DeliveryTarget>, PlanError> {
         let targets = DeliveryTarget::parse_all(texts)?;
         for target in &targets {
-            let reason = match target {
-                DeliveryTarget::Webhook(_) if !self.limits.has_webhook => {
-                    "there is no secret to sign it; set automation.webhook.secret"
-                }
-                DeliveryTarget::Email(_) if !self.limits.has_mail => {
-                    "there is no mail server; set automation.smtp.host and automation.smtp.from"
-                }
-                _ => continue,
-            };
-            return Err(PlanError::Undeliverable {
+            let checked = self.limits.target_check.check(target);
+            checked.map_err(|reason| PlanError::Undeliverable {
                 target: target.summary(),
                 reason,
-            });
+            })?;
         }
         Ok(targets)
     }

@@ -32,6 +32,8 @@ const MAX_ATTEMPTS: u32 = 10;
 const SHUTDOWN_TIME: Duration = Duration::from_secs(10);
 /// A job that is decided further into the future than this was decided with a wrong clock.
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_mins(1);
+/// The longest wait for the next try of a delivery or of a run that is left after the clock went back.
+const LONGEST_WAIT: SignedDuration = SignedDuration::from_hours(1);
 const PRUNE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) struct LeaseHolder<'a> {
@@ -76,8 +78,9 @@ impl<'a> LeaseHolder<'a> {
         let mut companions = self.start_companions();
         self.recover().await?;
         while !stop.is_cancelled() {
-            let progressed = self.pass().await?;
+            // Before the runs of this pass, whose times say nothing about the clock.
             self.prune().await?;
+            let progressed = self.pass().await?;
             let wait = match progressed {
                 true => Duration::ZERO,
                 false => self.time_to_next().await?,
@@ -250,7 +253,8 @@ impl<'a> LeaseHolder<'a> {
             };
             self.parts.store.rewind_job(self.lease, rewind).await?;
         }
-        Ok(())
+        let latest = now.saturating_add(LONGEST_WAIT).unwrap_or(Timestamp::MAX);
+        self.parts.store.shorten_waits(self.lease, latest).await
     }
 
     fn has_clock_gone_back(&self, now: Timestamp) -> bool {

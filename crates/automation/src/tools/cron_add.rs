@@ -76,7 +76,8 @@ pub(super) fn cron_add(parts: AutomationTools) -> Tool {
     .with_outgoing(|args: CronAddArgs| {
         let texts = [args.prompt, args.reminder, args.when];
         let data: Vec<String> = texts.into_iter().flatten().collect();
-        outgoing(args.deliver_to.unwrap_or_default(), data.join("\n"))
+        let targets = args.deliver_to.into_iter().chain(args.failure_deliver_to);
+        outgoing(targets.flatten().collect(), data.join("\n"))
     })
     .with_phrases(phrases::CRON_ADD)
 }

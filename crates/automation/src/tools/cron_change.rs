@@ -53,7 +53,7 @@ async fn run_now(
     parts.require_user(context, "run a job out of turn").await?;
     let job = parts.find_job(context, job).await?;
     let planner = parts.planner().await?;
-    let run = planner.submit(&planner.plan_job_run(&job)).await?;
+    let run = planner.submit(&planner.plan_job_run(&job).await?).await?;
     parts.wake();
     let note = parts.scheduler_note().await?.unwrap_or_default();
     let text = format!(

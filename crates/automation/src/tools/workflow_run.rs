@@ -72,12 +72,29 @@ pub(super) fn workflow_run(parts: AutomationTools) -> Tool {
     })
     .with_outgoing(|args: WorkflowRunArgs| {
         let params = args.params.map(|params| Value::Object(params).to_string());
-        outgoing(
-            args.deliver_to.unwrap_or_default(),
-            params.unwrap_or_default(),
-        )
+        let mut targets = args.deliver_to.unwrap_or_default();
+        targets.extend(
+            args.yaml_content
+                .as_deref()
+                .map_or_else(Vec::new, file_targets),
+        );
+        outgoing(targets, params.unwrap_or_default())
     })
     .with_phrases(phrases::WORKFLOW_RUN)
+}
+
+/// Returns the targets that the text of a workflow names. A text with errors is refused later.
+fn file_targets(text: &str) -> Vec<String> {
+    let Ok(workflow) = parse_workflow("", text, None) else {
+        return Vec::new();
+    };
+    let of_steps = workflow.steps.iter().flat_map(|step| &step.deliver_to);
+    workflow
+        .deliver_to
+        .iter()
+        .chain(of_steps)
+        .cloned()
+        .collect()
 }
 
 async fn plan(

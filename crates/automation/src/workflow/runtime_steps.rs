@@ -4,6 +4,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use lango_domain::session::SessionKey;
 use lango_domain::{AgentName, Label, LabeledText, StoreError};
+use lango_engine::NO_OUTPUT;
 use lango_runtime::TurnTarget;
 use serde_json::Value;
 
@@ -84,7 +85,10 @@ fn turn_work(request: &StepRequest<'_>) -> Result<TurnWork, StepFailure> {
 fn step_outcome(outcome: Result<RunOutcome, StoreError>, made_from: &Label) -> StepOutcome {
     match outcome {
         Ok(RunOutcome::Done { result, label }) => StepOutcome::Done(LabeledText {
-            text: limit_result(&result),
+            text: match result == NO_OUTPUT {
+                true => String::new(),
+                false => limit_result(&result),
+            },
             label: label.joined(made_from),
         }),
         Ok(RunOutcome::Failed { error, label, .. }) => StepOutcome::Failed(StepFailure {

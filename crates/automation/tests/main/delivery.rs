@@ -16,8 +16,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use lango_automation::delivery::{
-    CommandChannel, DeliveryChannels, DesktopChannel, MailChannel, OutgoingMessage, SendError,
-    SentMessage, SessionChannel, SmtpSettings, WebhookChannel, WebhookSettings,
+    CommandChannel, DeliveryChannels, DeliverySettings, DesktopChannel, MailChannel,
+    OutgoingMessage, SendError, SentMessage, SessionChannel, SmtpSettings, TargetCheck,
+    WebhookChannel, WebhookSettings,
 };
 use lango_domain::Label;
 use lango_domain::automation::{
@@ -138,10 +139,18 @@ pub fn delivery(target: &str, title: &str, text: &str) -> Delivery {
 
 #[tokio::test]
 async fn targets_are_checked_before_they_are_used() {
-    let mut harness = DeliveryHarness::new();
-    harness.path = "/nowhere".to_owned();
-    harness.policy = AddressPolicy::Public;
-    let channels = harness.channels();
+    let harness = DeliveryHarness::new();
+    let check = TargetCheck {
+        settings: DeliverySettings {
+            webhook: WebhookSettings {
+                secret: Some(Secret::new("0123456789abcdef")),
+            },
+            ..DeliverySettings::default()
+        },
+        address_policy: AddressPolicy::Public,
+        workspace: Some(harness.channels().workspace),
+        variables: [("PATH".to_owned(), "/nowhere".to_owned())].into(),
+    };
     for (target, expected) in [
         ("inbox", None),
         ("session:daily", None),
@@ -150,10 +159,11 @@ async fn targets_are_checked_before_they_are_used() {
         ("webhook:https://example.com/x", None),
         ("webhook:https://10.0.0.1/x", Some("private network")),
         ("file:.git/hooks/post-commit", Some("unattended")),
+        ("file:/etc/passwd", Some("workspace")),
         ("notify", Some("not installed")),
         ("email:ann@example.com", Some("no mail server is set")),
     ] {
-        let checked = channels.check(&target.parse().unwrap());
+        let checked = check.check(&target.parse().unwrap());
         match expected {
             None => assert_eq!(checked, Ok(()), "{target}"),
             Some(reason) => {
@@ -161,16 +171,17 @@ async fn targets_are_checked_before_they_are_used() {
             }
         }
     }
-    let unsigned = WebhookChannel::new(&WebhookSettings::default(), AddressPolicy::Public);
-    let channels = DeliveryChannels {
-        webhooks: unsigned,
-        ..channels
-    };
-    let target = "webhook:https://example.com/x".parse().unwrap();
-    assert!(
-        channels
-            .check(&target)
-            .unwrap_err()
-            .contains("automation.webhook.secret")
-    );
+    for secret in [None, Some(Secret::new("short"))] {
+        let settings = DeliverySettings {
+            webhook: WebhookSettings { secret },
+            ..DeliverySettings::default()
+        };
+        let check = TargetCheck {
+            settings,
+            ..check.clone()
+        };
+        let target = "webhook:https://example.com/x".parse().unwrap();
+        let reason = check.check(&target).unwrap_err();
+        assert!(reason.contains("automation.webhook.secret"), "{reason}");
+    }
 }

@@ -93,6 +93,7 @@ impl JobStore for DyingStore {
         fn decide(lease: LeaseNumber, decision: OccurrenceDecision) -> Option<usize>;
         fn jobs_decided_after(at: Timestamp) -> Vec<Job>;
         fn rewind_job(lease: LeaseNumber, rewind: DecisionRewind) -> bool;
+        fn shorten_waits(lease: LeaseNumber, latest: Timestamp) -> ();
         ref fn edit_job(job: JobId, edit: JobEdit) -> Job;
         ref fn remove_job(job: JobId, at: Timestamp) -> ();
         ref fn job(name: &'a str) -> Option<Job>;

@@ -207,7 +207,8 @@ fn history_json(run: &Run) -> Value {
 async fn run_now(view: &AutomationView, name: &str) -> Result<CommandOutput, CliError> {
     let job = view.job(name).await?;
     let (limits, catalog) = (view.limits(), Arc::<AutomationCatalog>::default());
-    let planned = view.planner(&limits, &catalog).plan_job_run(&job);
+    let planned = view.planner(&limits, &catalog).plan_job_run(&job).await;
+    let planned = planned.map_err(|error| CliError::usage(error.to_string()))?;
     let run = view.store().submit_run(planned.run).await?;
     let notice = view.no_scheduler_notice().await?;
     let plain = format!(

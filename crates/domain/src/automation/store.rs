@@ -68,7 +68,11 @@ pub trait JobStore: Send + Sync {
     fn jobs_decided_after(&self, at: Timestamp) -> StoreFuture<'_, Vec<Job>>;
 
     /// Takes decisions back. Returns false, with nothing stored, if the job was edited or removed since.
+    /// What was left out beyond the present is decided again.
     fn rewind_job(&self, lease: LeaseNumber, rewind: DecisionRewind) -> StoreFuture<'_, bool>;
+
+    /// Moves later tries of deliveries and runs to this time. They were set with a wrong clock.
+    fn shorten_waits(&self, lease: LeaseNumber, latest: Timestamp) -> StoreFuture<'_, ()>;
 }
 
 /// Stores runs and the steps of workflows.

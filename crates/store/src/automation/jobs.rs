@@ -1,7 +1,7 @@
 //! Jobs, and the decisions about their occurrences.
 
 use futures::future::FutureExt;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use lango_domain::StoreError;
 use lango_domain::automation::{
     DecisionRewind, Job, JobEdit, JobId, JobStore, LeaseNumber, NewJob, OccurrenceDecision,
@@ -11,7 +11,7 @@ use lango_domain::event::Principal;
 use lango_domain::session::StoreFuture;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::rows::{JOB_COLUMNS, job, row_name, to_json, to_word};
+use super::rows::{JOB_COLUMNS, job, optional_time, row_name, to_json, to_word};
 use super::{deliveries, lease, runs};
 use crate::event_rows::sortable_time;
 use crate::store::SqliteStore;
@@ -133,19 +133,46 @@ impl JobStore for SqliteStore {
         }
         .boxed()
     }
+
+    fn shorten_waits(&self, number: LeaseNumber, latest: Timestamp) -> StoreFuture<'_, ()> {
+        async move {
+            self.batch(move |connection| {
+                lease::check(connection, number)?;
+                let latest = sortable_time(latest);
+                let sql =
+                    "UPDATE deliveries SET next_try = ?1 WHERE state = 'pending' AND next_try > ?1";
+                connection.execute(sql, [&latest])?;
+                let sql = "UPDATE runs SET resume_at = ?1 WHERE ended IS NULL AND resume_at > ?1";
+                connection.execute(sql, [&latest])?;
+                Ok(())
+            })
+            .await
+        }
+        .boxed()
+    }
 }
 
 fn rewind(connection: &Connection, rewind: &DecisionRewind) -> rusqlite::Result<bool> {
-    let until = sortable_time(rewind.decided_until);
+    let now = sortable_time(rewind.decided_until);
     let id = rewind.job.get() as i64;
+    // Rows that a wrong clock decided were made in the future. What they left out is decided again.
+    let of_wrong_clock =
+        "job = ?1 AND (due > ?2 OR created > ?2) AND state IN ('skipped', 'missed')";
+    let sql = format!("SELECT min(due) FROM runs WHERE {of_wrong_clock}");
+    let first_wrong = connection.query_row(&sql, params![id, now], |row| optional_time(row, 0))?;
+    let next_due = rewind.next_due.into_iter().chain(first_wrong).min();
+    let until = next_due.and_then(|due| due.checked_sub(SignedDuration::from_nanos(1)).ok());
+    let until = until.map_or(rewind.decided_until, |until| {
+        until.min(rewind.decided_until)
+    });
     let sql = "UPDATE jobs SET decided_until = ?3, next_due = ?4 WHERE id = ?1 AND version = ?2";
-    let next_due = rewind.next_due.map(sortable_time);
+    let (until, next_due) = (sortable_time(until), next_due.map(sortable_time));
     let values = params![id, rewind.job_version as i64, until, next_due];
     if connection.execute(sql, values)? == 0 {
         return Ok(false);
     }
-    let sql = "DELETE FROM runs WHERE job = ?1 AND due > ?2 AND state IN ('skipped', 'missed')";
-    connection.execute(sql, params![id, until])?;
+    let sql = format!("DELETE FROM runs WHERE {of_wrong_clock}");
+    connection.execute(&sql, params![id, now])?;
     Ok(true)
 }
 
@@ -247,6 +274,10 @@ fn delete_job(
         runs::stop(connection, run, "its job was removed", at)?;
         connection.execute("UPDATE runs SET job = NULL WHERE id = ?1", [run])?;
     }
+    // A message that was not delivered yet still goes out.
+    let sql = "UPDATE runs SET job = NULL WHERE job = ?1 AND EXISTS
+        (SELECT 1 FROM deliveries d WHERE d.run = runs.id AND d.state = 'pending')";
+    connection.execute(sql, [id])?;
     connection.execute("DELETE FROM runs WHERE job = ?1", [id])?;
     connection.execute("DELETE FROM jobs WHERE id = ?1", [id])?;
     Ok(())

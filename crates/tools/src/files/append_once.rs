@@ -8,7 +8,8 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use lango_domain::{Safety, ToolError};
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::Workspace;
 use super::confined_open;
@@ -60,6 +61,11 @@ impl Workspace {
         // Only the owner can read a new file: the entries may be private.
         let opened = rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(0o600));
         let file = File::from(opened.map_err(|error| failed(path, &error))?);
+        // Another process that appends the same entry must not read before this one has written.
+        let lock = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+        if lock == Err(Errno::WOULDBLOCK) {
+            return Err(failed(path, &Errno::WOULDBLOCK));
+        }
         let missing = missing_part(path, &file, entry, max_bytes)?;
         if missing.is_empty() {
             return Ok(());

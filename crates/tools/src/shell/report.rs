@@ -9,6 +9,9 @@ use crate::sandbox::{ExceededLimit, SandboxError, SandboxMode};
 /// Error prefix if file access of commands cannot be confined.
 pub const SANDBOX_UNAVAILABLE: &str = "sandbox_unavailable";
 
+const SUCCESS: &str = "exit code 0 after ";
+const NO_OUTPUT_END: &str = " s, no output";
+
 pub fn format_result(parts: &ShellParts, result: &CommandResult) -> Result<String, ToolError> {
     let seconds = result.duration.as_secs_f64();
     let output = format_output(result);
@@ -20,9 +23,9 @@ pub fn format_result(parts: &ShellParts, result: &CommandResult) -> Result<Strin
     };
     match &result.end {
         CommandEnd::Exited(0) if output.is_empty() => {
-            Ok(format!("exit code 0 after {seconds:.2} s, no output"))
+            Ok(format!("{SUCCESS}{seconds:.2}{NO_OUTPUT_END}"))
         }
-        CommandEnd::Exited(0) => Ok(format!("exit code 0 after {seconds:.2} s\n{output}")),
+        CommandEnd::Exited(0) => Ok(format!("{SUCCESS}{seconds:.2} s\n{output}")),
         CommandEnd::Exited(code) => failed(format!("exit code {code} after {seconds:.2} s")),
         CommandEnd::TimedOut => failed(format!(
             "stopped: it timed out after {seconds:.0} s; use a longer timeout, or exec_start for long-running commands"
@@ -39,6 +42,18 @@ pub fn format_result(parts: &ShellParts, result: &CommandResult) -> Result<Strin
             Err(ToolError(format!("nothing was run: {reason}")))
         }
         CommandEnd::Lost => failed("the sandbox ended before the command".to_owned()),
+    }
+}
+
+/// Returns what a successful command printed.
+pub fn printed_output(report: &str) -> &str {
+    let Some(rest) = report.strip_prefix(SUCCESS) else {
+        return report;
+    };
+    match rest.split_once('\n') {
+        Some((_, output)) => output,
+        None if rest.ends_with(NO_OUTPUT_END) => "",
+        None => report,
     }
 }
 
@@ -93,4 +108,24 @@ fn hint(parts: &ShellParts, result: &CommandResult) -> String {
         "\n[sandbox: only {} can be changed; only that, system folders and tools.exec.read can be read{network}]{program_note}",
         parts.workspace.root().display()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn printed_output_has_no_exit_code() {
+        for (report, expected) in [
+            ("exit code 0 after 0.07 s\n{\"a\": 1}\n", "{\"a\": 1}\n"),
+            ("exit code 0 after 0.07 s, no output", ""),
+            (
+                "exit code 0 after 0.07 s\nexit code 0 after 1 s\nx",
+                "exit code 0 after 1 s\nx",
+            ),
+            ("something else", "something else"),
+        ] {
+            assert_eq!(printed_output(report), expected);
+        }
+    }
 }

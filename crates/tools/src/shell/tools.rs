@@ -18,6 +18,7 @@ use super::command_kind::{CommandKind, classify};
 use super::environment;
 use super::jobs::ShellJob;
 use super::process::RunningCommand;
+use super::report;
 
 /// Number of lines returned by one read of an output.
 const DEFAULT_LINES: usize = 200;
@@ -118,6 +119,7 @@ fn exec_shell(shell: Shell) -> Tool {
         }
     })
     .with_read_only_calls(move |args| read_only_shell.is_read_only(args))
+    .with_plain_result(report::printed_output)
     .with_untrusted_output()
     .with_private_output()
     .with_phrases([

@@ -47,7 +47,7 @@ async fn a_job_has_everything_that_was_asked_for() {
     let args = json!({
         "name": "disk", "schedule_type": "cron", "schedule": "0 8 * * MON", "prompt": "Check the disk.",
         "agent": "operator", "timezone": "Asia/Tokyo", "session_mode": "main",
-        "deliver_to": ["inbox", "file:disk.log"], "failure_deliver_to": ["notify"], "timeout": "10m",
+        "deliver_to": ["inbox", "file:disk.log"], "failure_deliver_to": ["session:ops"], "timeout": "10m",
         "catch_up": "all", "overlap": "queue", "budget": { "tokens": 5000, "usd": 0.5 },
         "allow": ["exec_shell df*"],
     });
@@ -65,7 +65,7 @@ async fn a_job_has_everything_that_was_asked_for() {
     let spec = job.spec;
     assert_eq!(spec.session_mode, SessionMode::Main);
     assert_eq!(spec.deliver_to, ["inbox", "file:disk.log"]);
-    assert_eq!(spec.failure_deliver_to, ["notify"]);
+    assert_eq!(spec.failure_deliver_to, ["session:ops"]);
     assert_eq!(spec.timeout.unwrap().as_mins(), 10);
     assert_eq!(
         (spec.budget.tokens, spec.budget.usd),

@@ -1,5 +1,6 @@
 //! The tools with a store in memory and a clock that tests advance.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use futures::future::{BoxFuture, FutureExt};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use lango_automation::delivery::DeliverySettings;
+use lango_automation::delivery::{DeliverySettings, TargetCheck};
 use lango_automation::planning::{AutomationCatalog, PlanLimits, SharedCatalog};
 use lango_automation::{
     AutomationTools, BackgroundSettings, CronSettings, LazyAutomationStore, ToolGroups,
@@ -23,6 +24,7 @@ use lango_domain::secret::Secret;
 use lango_domain::{
     AgentName, Clock, Intent, Label, Tool, ToolContext, ToolError, ToolOutput, ToolOutputSink,
 };
+use lango_net::AddressPolicy;
 use lango_store::{SqliteStore, StoreLocation};
 use lango_tools::files::Workspace;
 use serde_json::Value;
@@ -52,7 +54,12 @@ impl ToolFixture {
             &cron,
             &BackgroundSettings::default(),
             &WorkflowSettings::default(),
-            &delivery,
+            TargetCheck {
+                settings: delivery,
+                address_policy: AddressPolicy::Public,
+                workspace: None,
+                variables: BTreeMap::new(),
+            },
         );
         let counted = Arc::clone(&wakes);
         let parts = AutomationTools {
@@ -225,6 +232,7 @@ pub fn context(session: &str) -> ToolContext {
 pub fn deliverable() -> DeliverySettings {
     let mut settings = DeliverySettings::default();
     settings.smtp.host = "localhost".to_owned();
+    settings.smtp.from = "lango@localhost.example".to_owned();
     settings.webhook.secret = Some(Secret::new("0123456789abcdef"));
     settings
 }

@@ -61,6 +61,7 @@ impl JobStore for DyingStore {
         fn due_jobs(at: Timestamp, limit: usize) -> Vec<Job>;
         fn jobs_decided_after(at: Timestamp) -> Vec<Job>;
         fn rewind_job(lease: LeaseNumber, rewind: DecisionRewind) -> bool;
+        fn shorten_waits(lease: LeaseNumber, latest: Timestamp) -> ();
         fn decide(lease: LeaseNumber, decision: OccurrenceDecision) -> Option<usize>;
         ref fn edit_job(job: JobId, edit: JobEdit) -> Job;
         ref fn remove_job(job: JobId, at: Timestamp) -> ();

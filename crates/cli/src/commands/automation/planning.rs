@@ -7,7 +7,7 @@ use lango_app::capability::automation::planning::{
     WorkflowSource,
 };
 use lango_app::capability::automation::schedule::ScheduleError;
-use lango_app::{AssembledTeam, team_catalog};
+use lango_app::{AssembledTeam, plan_limits, team_catalog};
 use lango_domain::automation::{RunBudget, SessionMode};
 use lango_text::sanitize::{one_line, truncated_line};
 use serde_json::{Map, Value};
@@ -40,13 +40,10 @@ impl AutomationView {
     }
 
     pub fn limits(&self) -> PlanLimits {
-        let settings = &self.context.loaded.settings;
-        PlanLimits::new(
-            &settings.cron,
-            &settings.background,
-            &settings.workflow,
-            &settings.automation,
-        )
+        let context = &self.context;
+        let workspace = context.toolset().ok();
+        let workspace = workspace.map(|toolset| toolset.workspace().clone());
+        plan_limits(&context.loaded, &context.environment, workspace)
     }
 
     pub fn planner<'a>(
@@ -136,7 +133,10 @@ pub fn plan_error(error: PlanError, names: ArgumentNames) -> CliError {
         PlanError::Timeout(_) => "--timeout",
         PlanError::Budget => "--budget-tokens, --budget-usd",
         PlanError::Param(_) => "--param",
-        PlanError::TooDeep(_) | PlanError::TooManyNested(_) | PlanError::TooManyOpen { .. } => {
+        PlanError::TooDeep(_)
+        | PlanError::TooManyNested(_)
+        | PlanError::TooManyOpen { .. }
+        | PlanError::NotOver { .. } => {
             return CliError::usage(error.to_string());
         }
     };

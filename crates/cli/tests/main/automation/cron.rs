@@ -85,13 +85,13 @@ fn limits_and_rules_of_a_job_are_stored_and_shown() {
     let fixture = AutomationFixture::new();
     fixture.ok(
         "cron add limits --every 1h --prompt x --budget-tokens 5000 --budget-usd 0.5 --timeout 10m \
-                --catch-up all --overlap queue --session-mode main --failure-deliver-to notify",
+                --catch-up all --overlap queue --session-mode main --failure-deliver-to session:ops",
     );
     let shown = fixture.ok("cron show limits --json").json();
     assert_eq!(shown["budget"], json!({ "tokens": 5000, "usd": 0.5 }));
     let rules = ["catch_up", "overlap", "session_mode"].map(|key| shown[key].as_str().unwrap());
     assert_eq!(rules, ["all", "queue", "main"]);
-    assert_eq!(shown["failure_deliver_to"], json!(["notify"]));
+    assert_eq!(shown["failure_deliver_to"], json!(["session:ops"]));
     let plain = fixture.ok("cron show limits").stdout;
     assert!(
         plain.contains("5000 tokens") && plain.contains("10 min"),

@@ -82,3 +82,36 @@ fn only_an_own_unit_is_replaced() {
     let broken = dir.lango_with(&["automate", "install", "--set", "x"], &home);
     assert_eq!(broken.exit, 2, "the configuration must load");
 }
+
+/// The result of a tool step is what the tool printed: it can be empty, and it can be JSON.
+#[test]
+fn results_of_commands_are_their_output() {
+    let fixture = AutomationFixture::new();
+    fixture.dir.write("a.rs", "fn main() {}");
+    let flow = "name: results
+steps:
+  - id: quiet
+    tool: exec_shell
+    with: {command: 'true'}
+  - id: never
+    tool: exec_shell
+    with: {command: echo never}
+    depends_on: [quiet]
+    if: \"quiet.result != ''\"
+  - id: list
+    tool: exec_shell
+    with: {command: 'echo ''{\"files\": [\"a.rs\"]}'''}
+  - id: stat
+    tool: fs_stat
+    with: {path: '{{list.result.files.0}}'}
+    depends_on: [list]
+";
+    fixture.dir.write("results.flow.yaml", flow);
+    fixture.ok("workflow run results.flow.yaml --allow exec_shell --yes --wait");
+    let status = fixture.ok("workflow status 1 --json").json();
+    let state = |step: usize| status["steps"][step]["state"].clone();
+    assert_eq!(state(0), "done", "{status}");
+    assert_eq!(status["steps"][0]["result"], "", "{status}");
+    assert_eq!(state(1), "skipped", "{status}");
+    assert_eq!(state(3), "done", "{status}");
+}

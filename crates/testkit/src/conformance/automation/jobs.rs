@@ -6,9 +6,11 @@ use futures::future::join_all;
 use jiff::SignedDuration;
 use lango_domain::StoreError;
 use lango_domain::automation::{
-    AutomationStore, CatchUp, DecisionRewind, Job, JobEdit, OverlapRule, RunQuery, RunState,
+    AutomationStore, CatchUp, DecisionRewind, DeliveryState, Job, JobEdit, OccurrenceDecision,
+    OverlapRule, RunQuery, RunState,
 };
 
+use super::deliveries::{delivery, query};
 use super::{
     acquire, add_job, after, background, claim_own, decide, decision, new_job, occurrence, ok,
     principal, reminder, seconds, shared,
@@ -25,6 +27,8 @@ pub(super) async fn check(store: &Arc<dyn AutomationStore>) {
     each_occurrence_has_one_row(store).await;
     an_edited_job_is_not_decided(&**store).await;
     decisions_of_a_wrong_clock_are_taken_back(&**store).await;
+    occurrences_that_a_wrong_clock_left_out_are_decided_again(&**store).await;
+    a_removed_job_still_delivers(&**store).await;
     a_removed_job_takes_its_runs_along(&**store).await;
 }
 
@@ -248,6 +252,49 @@ async fn decisions_of_a_wrong_clock_are_taken_back(store: &dyn AutomationStore) 
     let found = ok(store.job(&principal("rewound"), "job").await);
     let times = found.map(|job| (job.decided_until, job.next_due));
     assert_eq!(times, Some((seconds(15), Some(seconds(20)))));
+}
+
+/// B120: an occurrence that a wrong clock left out is decided again, and no try waits for that clock.
+async fn occurrences_that_a_wrong_clock_left_out_are_decided_again(store: &dyn AutomationStore) {
+    let lease = acquire(store, "left out").await;
+    let job = add_job(store, "left out", "job", 10).await;
+    let decision = OccurrenceDecision {
+        at: seconds(90_000),
+        ..decision(&job, vec![occurrence(10, RunState::Missed)])
+    };
+    ok(store.decide(lease, decision).await);
+    let rewind = DecisionRewind {
+        job: job.id,
+        job_version: job.version,
+        decided_until: seconds(15),
+        next_due: Some(seconds(20)),
+    };
+    assert!(ok(store.rewind_job(lease, rewind).await));
+    let owner = principal("left out");
+    assert_eq!(ok(store.runs(RunQuery::newest(owner.clone(), 9)).await), []);
+    let found = ok(store.job(&owner, "job").await);
+    let times = found.map(|job| (job.decided_until < seconds(10), job.next_due));
+    assert_eq!(times, Some((true, Some(seconds(10)))));
+    let unsent = delivery("left out", None);
+    ok(store.enqueue(lease, vec![unsent]).await);
+    ok(store.shorten_waits(lease, seconds(5)).await);
+    let deliveries = ok(store.deliveries(query("left out")).await);
+    assert_eq!(deliveries[0].next_try, seconds(5));
+}
+
+/// B120: a message of a removed job that was not delivered yet still goes out.
+async fn a_removed_job_still_delivers(store: &dyn AutomationStore) {
+    let lease = acquire(store, "unsent").await;
+    let job = add_job(store, "unsent", "job", 10).await;
+    decide(store, lease, &job, vec![occurrence(10, RunState::Missed)]).await;
+    let owner = principal("unsent");
+    let runs = ok(store.runs(RunQuery::newest(owner.clone(), 9)).await);
+    let message = delivery("unsent", Some(runs[0].id));
+    ok(store.enqueue(lease, vec![message]).await);
+    ok(store.remove_job(&owner, job.id, seconds(31)).await);
+    let left = ok(store.deliveries(query("unsent")).await);
+    let states: Vec<DeliveryState> = left.iter().map(|delivery| delivery.state).collect();
+    assert_eq!(states, [DeliveryState::Pending]);
 }
 
 async fn a_removed_job_takes_its_runs_along(store: &dyn AutomationStore) {
