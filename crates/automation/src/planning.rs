@@ -21,7 +21,7 @@ pub use control::ControlError;
 pub use error::PlanError;
 pub use job_plan::{PlannedJob, ReadTime, ReadWork, read_when};
 pub use names::{JobNotFound, find_job};
-pub use question::{describe_budget, describe_schedule, describe_step};
+pub use question::{describe_action, describe_budget, describe_schedule, describe_step};
 pub use request::{
     JobRequest, RunOptions, RunRequest, WorkRequest, WorkTime, WorkflowRequest, WorkflowSource,
 };

@@ -23,6 +23,8 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use lango_domain::automation::{Schedule, ScheduleKind};
 
+use crate::time_text::absolute_time;
+
 pub(crate) use parse::{interval as parse_interval, zone as parse_zone};
 
 /// Occurrences that are compared to find the shortest distance of a schedule.
@@ -67,7 +69,8 @@ pub enum ScheduleError {
     )]
     InvalidInterval(String),
     #[error(
-        "`{0}` is not a time; write for example 2026-03-01T09:00:00+01:00, or 2026-03-01 09:00 in the time zone of the job"
+        "`{0}` is not a time; write for example 2026-03-01T09:00:00+01:00, or 2026-03-01 09:00 in the time zone of the job; \
+         words such as \"tomorrow at 9\" belong into `when`"
     )]
     InvalidInstant(String),
     #[error("{0} is in the past")]
@@ -118,7 +121,7 @@ impl Timetable {
             .collect();
         if let (TimetableRule::At(at), true) = (&self.rule, next.is_empty()) {
             let at = at.to_zoned(self.zone.clone());
-            return Err(ScheduleError::Past(format!("{at:.0}")));
+            return Err(ScheduleError::Past(absolute_time(&at)));
         }
         if next.is_empty() {
             return Err(ScheduleError::Impossible(schedule.text.clone()));

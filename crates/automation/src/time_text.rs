@@ -50,9 +50,15 @@ pub fn relative_time(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// Formats a duration with its two largest units.
+/// Formats a duration with its two largest units, rounded to the smaller one.
 pub fn format_span(duration: SignedDuration) -> String {
-    let seconds = duration.as_secs().abs();
+    let exact = duration.as_secs_f64().abs().round() as i64;
+    let unit = match exact {
+        DAY.. => HOUR,
+        HOUR.. => MINUTE,
+        _ => 1,
+    };
+    let seconds = (exact + unit / 2) / unit * unit;
     let (days, hours) = (seconds / DAY, seconds % DAY / HOUR);
     let (minutes, rest) = (seconds % HOUR / MINUTE, seconds % MINUTE);
     let day_unit = if days == 1 { "day" } else { "days" };
@@ -110,5 +116,13 @@ mod tests {
             assert_eq!(describe_time(&at, now), expected);
         }
         assert_eq!(relative_time(now, now), "now");
+        for (millis, expected) in [
+            (59_990, "1 min"),
+            (7_199_950, "2 h"),
+            (604_799_000, "7 days"),
+            (3_599_000, "59 min 59 s"),
+        ] {
+            assert_eq!(format_span(SignedDuration::from_millis(millis)), expected);
+        }
     }
 }

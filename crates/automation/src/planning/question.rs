@@ -7,13 +7,15 @@ use jiff::Timestamp;
 use lango_domain::automation::{
     JobAction, Run, RunBudget, RunSpec, Schedule, ScheduleKind, SessionMode,
 };
-use lango_text::sanitize::escape_hidden_chars;
+use lango_text::sanitize::{escape_hidden_chars, truncated_line};
 
 use super::work::is_inbox_only;
 use super::{PlannedJob, PlannedRun};
 use crate::delivery::DeliveryTarget;
 use crate::time_text::{absolute_time, describe_time, format_span};
 use crate::workflow::{StepAction, Workflow, WorkflowStep, parse_workflow};
+
+const MAX_ACTION_CHARS: usize = 160;
 
 impl PlannedJob {
     /// Returns everything that the user approves with the job.
@@ -44,6 +46,23 @@ impl PlannedRun {
         push_action(&mut text, &self.run.spec, self.workflow.as_ref());
         push_terms(&mut text, &self.run.spec);
         escape_hidden_chars(text.trim_end())
+    }
+}
+
+/// Returns the work of a run on one line.
+pub fn describe_action(action: &JobAction) -> String {
+    match action {
+        JobAction::Reminder { text } => {
+            format!("reminds of: {}", truncated_line(text, MAX_ACTION_CHARS))
+        }
+        JobAction::Prompt { text, agent } => {
+            let text = truncated_line(text, MAX_ACTION_CHARS);
+            match agent {
+                Some(agent) => format!("asks the {agent}: {text}"),
+                None => format!("asks the team: {text}"),
+            }
+        }
+        JobAction::Workflow { name, .. } => format!("runs the workflow `{name}`"),
     }
 }
 

@@ -161,6 +161,9 @@ impl<'a> LeaseHolder<'a> {
     }
 
     async fn decide_due(&self, now: Timestamp) -> Result<usize, StoreError> {
+        if !self.parts.settings.enabled {
+            return Ok(0);
+        }
         let store = &self.parts.store;
         let mut decided = 0;
         for job in store.due_jobs(now, DUE_BATCH).await? {

@@ -12,10 +12,9 @@ use lango_domain::{Label, LabeledText, ToolOutput};
 use lango_text::sanitize::{strip_control_chars, truncated_line};
 
 use crate::delivery::DeliveryTarget;
-use crate::planning::describe_schedule;
+use crate::planning::{describe_action, describe_schedule};
 use crate::time_text::{absolute_time, describe_time, format_span, in_zone};
 
-const MAX_ACTION_CHARS: usize = 160;
 /// The part of a result that lists show.
 const MAX_EXCERPT_CHARS: usize = 300;
 
@@ -37,23 +36,6 @@ impl LabeledLines {
             text: self.text.trim_end().to_owned(),
             label: self.label,
         })
-    }
-}
-
-/// Returns the work of a run on one line.
-pub(super) fn action_line(action: &JobAction) -> String {
-    match action {
-        JobAction::Reminder { text } => {
-            format!("reminds of: {}", truncated_line(text, MAX_ACTION_CHARS))
-        }
-        JobAction::Prompt { text, agent } => {
-            let text = truncated_line(text, MAX_ACTION_CHARS);
-            match agent {
-                Some(agent) => format!("asks the {agent}: {text}"),
-                None => format!("asks the team: {text}"),
-            }
-        }
-        JobAction::Workflow { name, .. } => format!("runs the workflow `{name}`"),
     }
 }
 
@@ -115,7 +97,7 @@ pub(super) fn job_lines(job: &Job, last: Option<&Run>, now: Timestamp) -> String
         text,
         "  {}; {}",
         describe_schedule(&job.schedule),
-        action_line(&job.spec.action)
+        describe_action(&job.spec.action)
     );
     let _ = write!(text, "  results: {}", target_names(&job.spec.deliver_to));
     if let Some(allowed) = allowed(&job.spec) {
@@ -209,7 +191,7 @@ pub(super) fn step_line(step: &RunStep) -> String {
     if step.attempt > 1 {
         let _ = write!(text, ", attempt {}", step.attempt);
     }
-    if step.is_repeated {
+    if step.is_repeated && step.attempt > 0 {
         text.push_str(", repeated although an earlier attempt may have had its effect");
     }
     if let Some(reason) = &step.reason {

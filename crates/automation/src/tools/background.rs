@@ -5,10 +5,10 @@ use lango_domain::{Intent, LabeledText, Safety, Tool, ToolContext, ToolError, To
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::answer::{LabeledLines, action_line, result_text, run_lines, terms_lines};
+use super::answer::{LabeledLines, result_text, run_lines, terms_lines};
 use super::arguments::{BudgetArg, filled, limit, outgoing};
 use super::{AutomationTools, phrases, requester};
-use crate::planning::{PlanError, RunOptions, RunRequest};
+use crate::planning::{PlanError, RunOptions, RunRequest, describe_action};
 
 const DEFAULT_LIST: usize = 20;
 const MAX_LIST: usize = 100;
@@ -69,7 +69,7 @@ pub(super) fn bg_submit(parts: AutomationTools) -> Tool {
             Ok(Intent {
                 level: planned.level,
                 shows: planned.question(),
-                subject: action_line(&planned.run.spec.action),
+                subject: describe_action(&planned.run.spec.action),
                 pattern: None,
             })
         }
@@ -92,7 +92,7 @@ async fn run_submit(
     let mut text = format!(
         "Background task {}: {}\n{}",
         run.id,
-        action_line(&run.spec.action),
+        describe_action(&run.spec.action),
         terms_lines(&run.spec)
     );
     text.push_str(parts.scheduler_note().await?.unwrap_or_default());

@@ -5,13 +5,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::answer::{action_line, next_lines, terms_lines};
+use super::answer::{next_lines, terms_lines};
 use super::arguments::{
     BudgetArg, CatchUpArg, OverlapArg, ScheduleTypeArg, SessionModeArg, filled, outgoing,
 };
 use super::{AutomationTools, phrases, requester};
 use crate::planning::{
-    JobRequest, RunOptions, WorkRequest, WorkTime, WorkflowRequest, WorkflowSource,
+    JobRequest, RunOptions, WorkRequest, WorkTime, WorkflowRequest, WorkflowSource, describe_action,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -94,7 +94,7 @@ async fn describe_add(
     Ok(Intent {
         level: planned.level,
         shows: planned.question(planner.now),
-        subject: action_line(&planned.job.spec.action),
+        subject: describe_action(&planned.job.spec.action),
         pattern: None,
     })
 }
@@ -114,7 +114,7 @@ async fn run_add(
         "Added the job `{}` (#{}): {}\n",
         job.name,
         job.id,
-        action_line(&job.spec.action)
+        describe_action(&job.spec.action)
     );
     text.push_str(&next_lines(&planned.next, planner.now));
     text.push_str(&terms_lines(&job.spec));

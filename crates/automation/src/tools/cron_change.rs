@@ -5,9 +5,9 @@ use lango_domain::{Intent, Safety, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::answer::{action_line, job_lines, terms_lines};
+use super::answer::{job_lines, terms_lines};
 use super::{AutomationTools, phrases};
-use crate::planning::PlanError;
+use crate::planning::{PlanError, describe_action};
 use crate::time_text::{describe_time, in_zone};
 
 #[derive(Deserialize, JsonSchema)]
@@ -35,7 +35,7 @@ pub(super) fn cron_run(parts: AutomationTools) -> Tool {
             let shows = format!(
                 "runs the job `{}` now: {}\n{}",
                 job.name,
-                action_line(&job.spec.action),
+                describe_action(&job.spec.action),
                 terms_lines(&job.spec).trim_end()
             );
             Ok(intent(Safety::Moderate, shows, &job))

@@ -9,11 +9,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::answer::{action_line, terms_lines};
+use super::answer::terms_lines;
 use super::arguments::{BudgetArg, filled, outgoing};
 use super::{AutomationTools, phrases, requester};
 use crate::planning::{
     PlanError, PlannedRun, Requester, RunOptions, WorkPlanner, WorkflowRequest, WorkflowSource,
+    describe_action,
 };
 use crate::workflow::{MAX_FILE_BYTES, StepAction, Workflow, WorkflowError, parse_workflow};
 
@@ -136,7 +137,7 @@ async fn run_workflow(
     let mut text = format!(
         "Run {}: {}\n{}",
         run.id,
-        action_line(&run.spec.action),
+        describe_action(&run.spec.action),
         terms_lines(&run.spec)
     );
     text.push_str(parts.scheduler_note().await?.unwrap_or_default());

@@ -239,7 +239,7 @@ fn unknown(step: &WorkflowStep, row: &RunStep) -> StepVerdict {
         None => StepVerdict::Wait {
             until: None,
             question: Some(format!(
-                "the effect of step `{}` is unknown: retry it or skip it",
+                "the effect of step `{}` is unknown: approve to run it again, or deny",
                 step.id
             )),
         },

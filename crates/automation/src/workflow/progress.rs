@@ -114,8 +114,10 @@ impl<'a> WorkflowProgress<'a> {
                     row.decision = None;
                 });
                 let question = format!(
-                    "The process ended while step `{}` ran. Its effect is unknown: retry the step, or skip it.",
-                    step.id
+                    "The process ended while step `{id}` ran, so its effect is unknown. `lango workflow approve {run} {id}` \
+                     runs it again, `lango workflow deny {run} {id}` does not.",
+                    id = step.id,
+                    run = self.run.id
                 );
                 self.notify(&question, now);
             }

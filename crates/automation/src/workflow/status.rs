@@ -48,7 +48,8 @@ impl WorkflowStatus {
                 result: row.result,
                 error: row.error,
                 reason: row.reason,
-                repeated: row.is_repeated,
+                // Only a step that was started again is repeated, not one that may be.
+                repeated: row.is_repeated && row.attempt > 0,
             }
         };
         Self {

@@ -60,7 +60,7 @@ pub struct CronAddArgs {
     #[arg(long, value_name = "FIELDS")]
     pub cron: Option<String>,
     /// Run again and again after this time, such as 2h or 15m.
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub every: Option<String>,
     /// Run once, at this time, such as "2026-11-20 09:00".
     #[arg(long, value_name = "TIME")]

@@ -183,6 +183,9 @@ impl AutomationView {
     pub async fn no_scheduler_notice(&self) -> Result<Option<String>, CliError> {
         let notice = "no scheduler is running, so nothing happens yet; start one with `lango automate run`, \
                       `lango serve` or an open `lango chat`, or install it with `lango automate install`";
+        if !self.context.loaded.settings.cron.enabled {
+            return Ok(Some("cron.enabled is false, so no job runs".to_owned()));
+        }
         Ok(match self.scheduler().await? {
             Some(_) => None,
             None => Some(notice.to_owned()),

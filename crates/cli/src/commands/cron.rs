@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lango_app::capability::automation::planning::AutomationCatalog;
+use lango_app::capability::automation::planning::{AutomationCatalog, describe_action};
 use lango_app::capability::automation::schedule::Timetable;
-use lango_app::capability::automation::time_text::format_span;
+use lango_app::capability::automation::time_text::{absolute_time, format_span, in_zone};
 use lango_domain::automation::{Job, JobEdit, Run, RunKind, RunQuery, RunState, ScheduleKind};
 use lango_text::sanitize::{one_line, truncated_line};
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ fn job_json(view: &AutomationView, job: &Job, last: Option<&Run>) -> Value {
         "schedule": job.schedule.text,
         "timezone": job.schedule.time_zone,
         "next": upcoming(view, job),
-        "enabled": job.enabled,
+        "enabled": job.enabled && job.next_due.is_some(),
         "last": last,
         "allow": texts(&job.spec.allow),
         "deliver_to": job.spec.deliver_to,
@@ -93,8 +93,8 @@ fn job_rows(view: &AutomationView, job: &Job, last: Option<&Run>) -> Vec<(&'stat
         (true, Some(at)) if *at <= view.times.now => {
             format!("overdue, {}", view.times.both(*at))
         }
-        (true, Some(at)) => view.times.both(*at),
-        (true, None) => "never again".to_owned(),
+        (true, Some(at)) => in_both_zones(view, job, *at),
+        (true, None) => "over".to_owned(),
     };
     let last = last.map_or("has not run yet".to_owned(), |run| {
         let reason = run_reason(run).map(|reason| format!(": {}", truncated_line(reason, 200)));
@@ -104,7 +104,11 @@ fn job_rows(view: &AutomationView, job: &Job, last: Option<&Run>) -> Vec<(&'stat
             reason.unwrap_or_default()
         )
     });
-    let mut rows = vec![("next", next), ("last", last)];
+    let mut rows = vec![
+        ("does", one_line(&describe_action(&job.spec.action))),
+        ("next", next),
+        ("last", last),
+    ];
     let allowed = job.spec.permissions();
     if !allowed.is_empty() {
         rows.push(("may", one_line(&allowed.join(", "))));
@@ -113,6 +117,16 @@ fn job_rows(view: &AutomationView, job: &Job, last: Option<&Run>) -> Vec<(&'stat
         rows.push(("to", one_line(&job.spec.deliver_to.join(", "))));
     }
     rows
+}
+
+/// Describes a time of a job in the job's zone, and in the machine's if that is another one.
+fn in_both_zones(view: &AutomationView, job: &Job, at: Timestamp) -> String {
+    let there = in_zone(at, &job.schedule.time_zone);
+    let here = at.to_zoned(view.times.zone.clone());
+    match there.offset() == here.offset() {
+        true => view.times.both(at),
+        false => format!("{} ({})", absolute_time(&there), view.times.both(at)),
+    }
 }
 
 /// Returns the next occurrences of a job: none if it is paused or over. One that is overdue comes first.
@@ -263,6 +277,14 @@ async fn resume(view: &AutomationView, name: &str) -> Result<CommandOutput, CliE
 
 async fn remove(view: &AutomationView, name: &str) -> Result<CommandOutput, CliError> {
     let job = view.job(name).await?;
+    // What cannot be undone needs the whole name.
+    let id = job.id.to_string();
+    let is_whole = job.name.to_lowercase() == name.trim().to_lowercase()
+        || name.trim().trim_start_matches('#') == id;
+    if !is_whole {
+        let error = CliError::usage(format!("there is no job `{}`", one_line(name)));
+        return Err(error.with_hint(format!("did you mean `{}`?", one_line(&job.name))));
+    }
     let (store, now) = (view.store(), view.times.now);
     store.remove_job(&view.principal, job.id, now).await?;
     let plain = format!("Removed {} and its history.\n", one_line(&job.name));

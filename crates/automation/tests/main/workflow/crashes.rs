@@ -165,7 +165,7 @@ steps:
         };
         assert_eq!(
             reason,
-            "the effect of step `pay` is unknown: retry it or skip it"
+            "the effect of step `pay` is unknown: approve to run it again, or deny"
         );
         assert_eq!(fixture.row(run, "pay").await.state, StepState::Unknown);
         // A restart changes nothing: it still waits.

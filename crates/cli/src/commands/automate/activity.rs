@@ -67,6 +67,11 @@ impl ActivityWatch {
         let _ = stdout.flush();
     }
 
+    /// Takes note of changes that another process prints.
+    pub async fn skip_changes(&mut self, view: &AutomationView) {
+        let _ = self.changes(view).await;
+    }
+
     async fn changes(&mut self, view: &AutomationView) -> Result<Vec<ActivityLine>, CliError> {
         let mut lines = Vec::new();
         for principal in self.principals.clone() {

@@ -130,7 +130,10 @@ pub fn plan_error(error: PlanError, names: ArgumentNames) -> CliError {
         | PlanError::TooManyRules(_)
         | PlanError::Widened { .. } => "--allow",
         PlanError::Target(_) | PlanError::Undeliverable { .. } => "--deliver-to",
-        PlanError::Timeout(_) => "--timeout",
+        PlanError::Timeout(error) => {
+            let text = format!("--timeout: {error}; write for example 90s, 10m or 1h");
+            return CliError::usage(text);
+        }
         PlanError::Budget => "--budget-tokens, --budget-usd",
         PlanError::Param(_) => "--param",
         PlanError::TooDeep(_)
