@@ -1,6 +1,7 @@
 //! `lango-bench`: benchmarks that print one JSON line per measurement. Only compare lines from the
 //! same machine.
 
+mod automation;
 mod baseline;
 mod faults;
 mod gateway;
@@ -111,6 +112,11 @@ enum Bench {
         /// SQLite file of the store.
         store: std::path::PathBuf,
     },
+    /// Kill the scheduler many times; measure steps of workflows compared with DBOS, and jobs at rest.
+    Automation(automation::AutomationBench),
+    /// Run the scheduler that `automation` kills or measures.
+    #[command(hide = true)]
+    AutomationChild(automation::AutomationChild),
     /// Run a model server that replies instantly with those three calls.
     ModelServer {
         /// Port to listen on, on the loopback interface.
@@ -166,6 +172,8 @@ fn measure() -> Result<()> {
         } => memory::run(observations, turns),
         Bench::Serve(load) => gateway::run(&load),
         Bench::ServeChild { store } => gateway::child(&store),
+        Bench::Automation(options) => automation::run(&options),
+        Bench::AutomationChild(child) => automation::child(&child),
         Bench::ModelServer { port } => model_server::run(port),
     }
 }
