@@ -9,7 +9,7 @@ use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use lango_domain::approval::Approver;
 use lango_domain::automation::{AllowRule, Run, RunSpec};
-use lango_domain::event::{ApprovalState, Event, EventBody, Update};
+use lango_domain::event::{ApprovalState, CallId, Event, EventBody, ToolCode, Update};
 use lango_domain::failure::FailureCode;
 use lango_domain::session::{HistoryWindow, SessionKey, SessionStore};
 use lango_domain::{Label, LabeledText, StoreError};
@@ -62,6 +62,10 @@ impl TurnWorker {
         context: &RunContext,
     ) -> Result<RunOutcome, StoreError> {
         let input = match self.last_turn(&work).await? {
+            // A resumed turn would tell its model about the interrupted call, and this one has none.
+            Some(turn) if turn.was_call_interrupted() && self.is_read_only(&work) => {
+                TurnInput::Request(work.request())
+            }
             Some(turn) if turn.has_ended() => return Ok(turn.outcome()),
             Some(_) => TurnInput::Resume(work.session.clone()),
             None => TurnInput::Request(work.request()),
@@ -107,16 +111,36 @@ impl TurnWorker {
         })
     }
 
+    /// Returns true for a turn that consists of one call, if that call has no effect.
+    fn is_read_only(&self, work: &TurnWork) -> bool {
+        match &work.target {
+            TurnTarget::Call { tool, arguments } => self.runtime.is_read_only(tool, arguments),
+            TurnTarget::Team | TurnTarget::Agent(_) => false,
+        }
+    }
+
+    /// Returns true if the log of a session tells how far its last turn came: no call was interrupted. Then
+    /// the turn can continue without repeating an effect.
+    pub async fn is_progress_known(&self, session: &SessionKey) -> Result<bool, StoreError> {
+        let turn = self.load_last_turn(session).await?;
+        // A log without a turn tells nothing: someone may have deleted it.
+        Ok(turn.is_some_and(|turn| !turn.was_call_interrupted()))
+    }
+
     /// Returns the last turn of the session, if it is the one of this work.
     async fn last_turn(&self, work: &TurnWork) -> Result<Option<LoggedTurn>, StoreError> {
+        let turn = self.load_last_turn(&work.session).await?;
+        Ok(turn.filter(|turn| turn.is_for(work)))
+    }
+
+    async fn load_last_turn(&self, session: &SessionKey) -> Result<Option<LoggedTurn>, StoreError> {
         let window = HistoryWindow::Recent { bytes: 0 };
-        let events = self.sessions.load(work.session.as_ref(), window).await?;
+        let events = self.sessions.load(session.as_ref(), window).await?;
         let Some(last) = events.last() else {
             return Ok(None);
         };
         let of_turn = events.iter().filter(|event| event.turn == last.turn);
-        let turn = LoggedTurn(of_turn.cloned().collect());
-        Ok(turn.is_for(work).then_some(turn))
+        Ok(Some(LoggedTurn(of_turn.cloned().collect())))
     }
 
     fn permission(&self, run: &Run, work: &TurnWork, context: &RunContext) -> TurnPermission {
@@ -179,6 +203,22 @@ impl LoggedTurn {
                 event.body,
                 EventBody::TurnDone | EventBody::TurnFailed { .. }
             )
+        })
+    }
+
+    /// Returns true if a call started whose end is not known.
+    fn was_call_interrupted(&self) -> bool {
+        let is_known = |call: &CallId| {
+            self.0.iter().any(|event| match &event.body {
+                EventBody::ToolResult { id, code, .. } => {
+                    id == call && *code != Some(ToolCode::Interrupted)
+                }
+                _ => false,
+            })
+        };
+        self.0.iter().any(|event| match &event.body {
+            EventBody::ToolCall { id, .. } => !is_known(id),
+            _ => false,
         })
     }
 

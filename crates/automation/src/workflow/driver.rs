@@ -3,6 +3,7 @@
 //! A step is stored as running before it starts, and its result together with the start of the next steps.
 //! So a step that is done never runs again, and a step that may have run is known (B122).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{FuturesUnordered, StreamExt};
 use jiff::Timestamp;
 use lango_domain::StoreError;
-use lango_domain::automation::{JobAction, Run};
+use lango_domain::automation::{JobAction, Run, RunStep, StepState};
+use lango_domain::session::SessionKey;
 
 use super::file::parse_workflow;
 use super::planner::{RunEnding, ending};
@@ -18,7 +20,7 @@ use super::progress::{StepStart, WorkflowProgress};
 use super::report;
 use super::step_attempt::StepAttempt;
 use super::step_call::step_session;
-use super::step_executor::{StepExecutor, StepOutcome, StepRequest};
+use super::step_executor::{StepCall, StepExecutor, StepOutcome, StepRequest};
 use crate::execution::{RunContext, RunExecutor, RunOutcome};
 
 /// Settings of workflows.
@@ -91,6 +93,26 @@ impl WorkflowDriver {
         active.load().await?;
         active.run_to_end().await
     }
+
+    /// Returns the steps that an earlier process left running, and whose log tells how far they came.
+    async fn resumable_steps(
+        &self,
+        run: &Run,
+        stored: &[RunStep],
+    ) -> Result<HashSet<String>, StoreError> {
+        let mut resumable = HashSet::new();
+        for row in stored.iter().filter(|row| row.state == StepState::Running) {
+            let Some(session) = row.session.clone() else {
+                continue;
+            };
+            let principal = run.principal.clone();
+            let key = SessionKey { session, principal };
+            if self.executor.is_progress_known(key).await? {
+                resumable.insert(row.step.clone());
+            }
+        }
+        Ok(resumable)
+    }
 }
 
 impl RunExecutor for WorkflowDriver {
@@ -115,10 +137,17 @@ impl ActiveWorkflow<'_> {
     async fn load(&mut self) -> Result<(), StoreError> {
         let run = self.progress.run;
         let stored = self.context.store.steps(&run.principal, run.id).await?;
-        let executor = &self.driver.executor;
-        let is_read_only = |tool: &str, arguments: &_| executor.is_read_only(tool, arguments);
+        let driver = self.driver;
+        let resumable = driver.resumable_steps(run, &stored).await?;
+        let executor = &driver.executor;
+        let can_run_again = |step: &str, call: &StepCall| match call {
+            StepCall::Agent { .. } => true,
+            StepCall::Tool { tool, arguments } => {
+                resumable.contains(step) || executor.is_read_only(tool, arguments)
+            }
+        };
         self.progress
-            .load(stored, &is_read_only, self.context.now());
+            .load(stored, &can_run_again, self.context.now());
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use lango_domain::automation::{NewDelivery, Run, RunStep, StepState};
 use serde_json::{Map, Value};
 
-use super::definition::{StepAction, Workflow, WorkflowStep};
+use super::definition::{Workflow, WorkflowStep};
 use super::planner::{Plan, PlanInput, StepMove, StepRows, plan};
 use super::report;
 use super::step_call::{StepWork, step_session, step_work};
@@ -59,7 +59,7 @@ impl<'a> WorkflowProgress<'a> {
     pub fn load(
         &mut self,
         stored: Vec<RunStep>,
-        is_read_only: &dyn Fn(&str, &Value) -> bool,
+        can_run_again: &dyn Fn(&str, &StepCall) -> bool,
         now: Timestamp,
     ) {
         self.rows = stored
@@ -73,29 +73,21 @@ impl<'a> WorkflowProgress<'a> {
                 self.changed.push(step.id.clone());
             }
             if self.state(&step.id) == Some(StepState::Running) {
-                self.recover(step, is_read_only, now);
+                self.recover(step, can_run_again, now);
             }
         }
     }
 
-    /// An agent's turn is resumed, a call that only reads runs again, and the effect of any other call is
-    /// unknown (B122).
+    /// An agent's turn is resumed, as is a call that has not started or whose result is known. A call that
+    /// only reads runs again. The effect of any other call is unknown (B122).
     fn recover(
         &mut self,
         step: &WorkflowStep,
-        is_read_only: &dyn Fn(&str, &Value) -> bool,
+        can_run_again: &dyn Fn(&str, &StepCall) -> bool,
         now: Timestamp,
     ) {
-        let work = step_work(step, &self.plan_input(now));
-        let can_continue = match &work {
-            Ok(StepWork {
-                call: StepCall::Tool { tool, arguments },
-                ..
-            }) => is_read_only(tool, arguments),
-            _ => matches!(step.action, StepAction::Agent { .. }),
-        };
-        match work {
-            Ok(work) if can_continue => {
+        match step_work(step, &self.plan_input(now)) {
+            Ok(work) if can_run_again(&step.id, &work.call) => {
                 self.change(&step.id, |row| {
                     row.reason = Some("continued after the process ended".to_owned());
                 });

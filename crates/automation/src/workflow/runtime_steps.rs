@@ -38,6 +38,10 @@ impl StepExecutor for RuntimeSteps {
     fn is_read_only(&self, tool: &str, arguments: &Value) -> bool {
         self.turns.runtime.is_read_only(tool, arguments)
     }
+
+    fn is_progress_known(&self, session: SessionKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+        async move { self.turns.is_progress_known(&session).await }.boxed()
+    }
 }
 
 /// Returns the turn of a step. Values of other steps are context, never part of the text (B122).

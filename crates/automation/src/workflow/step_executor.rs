@@ -3,7 +3,8 @@
 use futures::future::BoxFuture;
 use lango_domain::automation::Run;
 use lango_domain::event::SessionId;
-use lango_domain::{Label, LabeledText};
+use lango_domain::session::SessionKey;
+use lango_domain::{Label, LabeledText, StoreError};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +19,10 @@ pub trait StepExecutor: Send + Sync {
 
     /// Returns true if a call has no effect, so that it can run again after a crash.
     fn is_read_only(&self, tool: &str, arguments: &Value) -> bool;
+
+    /// Returns true if it is known how far the turn of an interrupted call came, so that it can be resumed
+    /// without repeating an effect: the call has not started, or its result is known.
+    fn is_progress_known(&self, session: SessionKey) -> BoxFuture<'_, Result<bool, StoreError>>;
 }
 
 /// One attempt of a step.

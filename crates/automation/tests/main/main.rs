@@ -9,6 +9,8 @@ mod delivery;
 #[cfg(test)]
 mod dying_store;
 #[cfg(test)]
+mod interrupted_calls;
+#[cfg(test)]
 mod natural_time;
 #[cfg(test)]
 mod runs;

@@ -24,7 +24,7 @@ pub struct Run {
     pub state: RunState,
     /// Why the run is in this state, for people.
     pub reason: Option<String>,
-    /// The number of times that it was started since it last waited or was suspended.
+    /// The number of times that it was started since it last waited, was suspended or finished a step.
     pub attempt: u32,
     /// The lease number of the process that started it last.
     pub lease: Option<LeaseNumber>,

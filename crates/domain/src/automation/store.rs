@@ -116,11 +116,12 @@ pub trait RunStore: Send + Sync {
     /// answered meanwhile, is queued. Returns false if the run is over.
     fn record_progress(&self, lease: LeaseNumber, progress: RunProgress) -> StoreFuture<'_, bool>;
 
-    /// Ends a run and enqueues its deliveries. Returns false, with nothing stored, if it was over.
+    /// Ends a run and enqueues its deliveries. A step that still runs has an unknown effect, and others that
+    /// are not over are cancelled. Returns false, with nothing stored, if the run was over.
     fn end_run(&self, lease: LeaseNumber, end: RunEnd) -> StoreFuture<'_, bool>;
 
-    /// Adds or replaces steps of runs, except their `decision`, and enqueues deliveries with them. All or
-    /// nothing is stored.
+    /// Adds or replaces steps of runs, except their `decision`, and enqueues deliveries with them. A step
+    /// that is done sets the attempts of its run back to one. All or nothing is stored.
     fn record_steps(
         &self,
         lease: LeaseNumber,

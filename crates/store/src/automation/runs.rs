@@ -181,6 +181,7 @@ impl RunStore for SqliteStore {
                 for step in &new_steps {
                     steps::upsert(connection, step)?;
                 }
+                steps::count_progress(connection, &new_steps)?;
                 deliveries::insert(connection, &new_deliveries)?;
                 Ok(())
             })
@@ -338,6 +339,7 @@ fn end_run(connection: &Connection, end: &RunEnd) -> rusqlite::Result<bool> {
         label_column(&end.label)?,
     ])?;
     if changed > 0 {
+        steps::close_open(connection, end.run)?;
         deliveries::insert(connection, &end.deliveries)?;
     }
     Ok(changed > 0)

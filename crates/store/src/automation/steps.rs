@@ -35,6 +35,27 @@ pub(super) fn upsert(connection: &Connection, step: &RunStep) -> rusqlite::Resul
     Ok(())
 }
 
+/// A run that gets on is not one that ends its process again and again: its attempts count from here.
+pub(super) fn count_progress(connection: &Connection, steps: &[RunStep]) -> rusqlite::Result<()> {
+    let sql = "UPDATE runs SET attempt = 1 WHERE id = ?1 AND attempt > 1";
+    let mut update = connection.prepare_cached(sql)?;
+    let mut done = steps.iter().filter(|step| step.state == StepState::Done);
+    done.try_for_each(|step| update.execute([step.run.get() as i64]).map(drop))
+}
+
+/// Leaves no step of a run that is over as running: its process ended during the step.
+pub(super) fn close_open(connection: &Connection, run: RunId) -> rusqlite::Result<()> {
+    let sql = "UPDATE run_steps SET
+            reason = CASE state WHEN 'running' THEN 'the run ended while it ran, so its effect is unknown'
+                ELSE 'the run ended' END,
+            state = CASE state WHEN 'running' THEN 'unknown' ELSE 'cancelled' END
+        WHERE run = ?1 AND state IN ('running', 'pending', 'waiting')";
+    connection
+        .prepare_cached(sql)?
+        .execute([run.get() as i64])?;
+    Ok(())
+}
+
 pub(super) fn answer(
     connection: &Connection,
     principal: &Principal,

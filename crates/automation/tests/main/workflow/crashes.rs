@@ -182,6 +182,26 @@ steps:
     }
 }
 
+/// B122: a call that has not started, or whose result is in the log, is no question for a user.
+#[tokio::test]
+async fn a_call_continues_if_its_log_tells_how_far_it_came() {
+    let text = "name: known\nsteps: [{id: pay, tool: payment_send, with: {amount: '5'}}]";
+    let fixture = Fixture::new();
+    let run = stop_during(&fixture, text, "pay").await;
+    let session = fixture.row(run, "pay").await.session.unwrap();
+    fixture
+        .steps
+        .with(|world| world.known.push(session.clone()));
+    let lease = fixture.new_process().await;
+    assert_eq!(result(&fixture.step_on(lease).await), "result of pay");
+    assert!(fixture.steps.execution("pay").is_resumed);
+    let row = fixture.row(run, "pay").await;
+    assert_eq!(
+        (row.session, row.attempt, row.is_repeated),
+        (Some(session), 1, false)
+    );
+}
+
 /// B122
 #[tokio::test]
 async fn turns_are_resumed_and_reads_run_again() {

@@ -17,6 +17,7 @@ use lango_domain::automation::{
     SessionMode, StepDecision, StepState,
 };
 use lango_domain::event::{Principal, SessionId};
+use lango_domain::session::SessionKey;
 use lango_domain::{Clock, Label, LabeledText, StoreError};
 use lango_store::{SqliteStore, StoreLocation};
 use serde_json::{Map, Value};
@@ -36,6 +37,8 @@ pub struct Execution {
 #[derive(Default)]
 pub struct World {
     pub executions: Vec<Execution>,
+    /// Sessions of calls that have not started, or whose result is in the log.
+    pub known: Vec<SessionId>,
     /// Results of turns by session.
     turns: HashMap<SessionId, String>,
     pub results: HashMap<String, String>,
@@ -137,6 +140,11 @@ impl StepExecutor for ScriptedSteps {
 
     fn is_read_only(&self, tool: &str, _: &Value) -> bool {
         tool == "fs_read"
+    }
+
+    fn is_progress_known(&self, session: SessionKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let is_known = self.0.lock().unwrap().known.contains(&session.session);
+        std::future::ready(Ok(is_known)).boxed()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use lango_domain::Label;
 use lango_domain::automation::{
-    AutomationStore, LeaseNumber, RunId, RunKind, RunProgress, RunState, RunStep, StepDecision,
-    StepState,
+    AutomationStore, LeaseNumber, Recovery, RunId, RunKind, RunProgress, RunState, RunStep,
+    StepDecision, StepState,
 };
 use lango_domain::event::SessionId;
 
@@ -15,6 +15,8 @@ pub(super) async fn check(store: &dyn AutomationStore) {
     an_answer_continues_the_run(store).await;
     an_early_answer_is_not_lost(store).await;
     a_run_is_retried_from_a_step(store).await;
+    a_run_that_gets_on_keeps_its_attempts(store).await;
+    a_run_that_is_over_has_no_running_step(store).await;
     steps_belong_to_their_principal(store).await;
 }
 
@@ -163,6 +165,57 @@ async fn a_run_is_retried_from_a_step(store: &dyn AutomationStore) {
     assert!(!steps[2].is_repeated);
     let again = claim_own(store, lease, 9, "retry").await.remove(0);
     assert_eq!((again.id, again.ended, again.result), (run, None, None));
+}
+
+/// Only a run that ends its process without getting on fails in the end.
+async fn a_run_that_gets_on_keeps_its_attempts(store: &dyn AutomationStore) {
+    let (_, run) = start(store, "gets on").await;
+    let interrupt = async || {
+        let lease = acquire(store, "gets on").await;
+        let recovery = Recovery {
+            at: seconds(2),
+            max_attempts: 99,
+        };
+        ok(store.recover_runs(lease, recovery).await);
+        (
+            lease,
+            claim_own(store, lease, 2, "gets on").await[0].attempt,
+        )
+    };
+    interrupt().await;
+    let (lease, attempt) = interrupt().await;
+    assert_eq!(attempt, 3);
+    let running = vec![step(run, "a", StepState::Running)];
+    ok(store.record_steps(lease, running, vec![]).await);
+    assert_eq!(interrupt().await.1, 4, "a step that starts is no progress");
+    let (lease, _) = interrupt().await;
+    let done = vec![step(run, "a", StepState::Done)];
+    ok(store.record_steps(lease, done, vec![]).await);
+    assert_eq!(interrupt().await.1, 2);
+}
+
+/// B122
+async fn a_run_that_is_over_has_no_running_step(store: &dyn AutomationStore) {
+    let (lease, run) = start(store, "over").await;
+    let states = [
+        StepState::Done,
+        StepState::Running,
+        StepState::Waiting,
+        StepState::Pending,
+    ];
+    let names = ["a", "b", "c", "d"].into_iter().zip(states);
+    let steps = names.map(|(name, state)| step(run, name, state)).collect();
+    ok(store.record_steps(lease, steps, vec![]).await);
+    ok(store.end_run(lease, end(run, RunState::Failed, 3)).await);
+    let left = ok(store.steps(&principal("over"), run).await);
+    let left: Vec<StepState> = left.iter().map(|step| step.state).collect();
+    let expected = [
+        StepState::Done,
+        StepState::Unknown,
+        StepState::Cancelled,
+        StepState::Cancelled,
+    ];
+    assert_eq!(left, expected);
 }
 
 /// B74
