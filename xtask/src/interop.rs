@@ -15,6 +15,8 @@ use anyhow::{Result, bail};
 
 use crate::step;
 
+pub use peers::install_dbos;
+
 /// Builds the binary and runs every case, or those whose name contains the word.
 pub fn run(word: &str) -> Result<()> {
     step("cargo", &["build", "--quiet", "--package", "lango-cli"])?;

@@ -15,6 +15,7 @@ use anyhow::{Context, Result, bail};
 const USAGE: &str = "\
 cargo xtask test     install what the tests need, then fmt, clippy, tests, tidy
 cargo xtask interop  test the binary against official A2A kits and OpenAI clients [WORD selects cases]
+cargo xtask dbos     install DBOS, with which `lango-bench automation` compares
 cargo xtask tidy     check layers, features, file sizes, names, wording, agent files, rule ids
 cargo xtask bless    rewrite golden files and generated pages
 cargo xtask train routing   train the offline router's weights from evals/routing/train
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["interop"] => interop::run(""),
         ["interop", word] => interop::run(word),
+        ["dbos"] => interop::install_dbos(),
         ["tidy"] => tidy::run(),
         ["bless"] => bless::run(),
         ["train", "routing"] => routing::train(),

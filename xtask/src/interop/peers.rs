@@ -28,6 +28,9 @@ const PYTHON_PACKAGES: [(&str, &[&str]); 2] = [
     ),
 ];
 
+/// The environment of the peer of `lango-bench automation`. Only this benchmark needs it.
+const DBOS: (&str, &[&str]) = ("python-dbos", &["dbos==3.3.0"]);
+
 /// The folder that holds the installed peers.
 pub struct Peers {
     folder: PathBuf,
@@ -76,19 +79,7 @@ pub fn install() -> Result<Peers> {
     let folder = target.join("peers");
     fs::create_dir_all(&folder)?;
     for (name, packages) in PYTHON_PACKAGES {
-        install_once(&folder, name, &packages.join("\n"), || {
-            let environment = folder.join(name);
-            run_quietly(
-                Command::new("python3")
-                    .args(["-m", "venv"])
-                    .arg(&environment),
-            )?;
-            run_quietly(
-                Command::new(environment.join("bin/pip"))
-                    .args(["install", "--quiet"])
-                    .args(packages),
-            )
-        })?;
+        install_python(&folder, name, packages)?;
     }
     install_node(&folder)?;
     let rust = folder.join("rust");
@@ -103,6 +94,29 @@ pub fn install() -> Result<Peers> {
     Ok(Peers {
         folder,
         lango: target.join("debug/lango"),
+    })
+}
+
+/// Installs DBOS, with which `lango-bench automation` compares.
+pub fn install_dbos() -> Result<()> {
+    let folder = target_folder().join("peers");
+    fs::create_dir_all(&folder)?;
+    install_python(&folder, DBOS.0, DBOS.1)
+}
+
+fn install_python(folder: &Path, name: &str, packages: &[&str]) -> Result<()> {
+    install_once(folder, name, &packages.join("\n"), || {
+        let environment = folder.join(name);
+        run_quietly(
+            Command::new("python3")
+                .args(["-m", "venv"])
+                .arg(&environment),
+        )?;
+        run_quietly(
+            Command::new(environment.join("bin/pip"))
+                .args(["install", "--quiet"])
+                .args(packages),
+        )
     })
 }
 

@@ -84,10 +84,11 @@ impl Effects {
         let mut counts = HashMap::new();
         for line in text.lines() {
             // Sessions of steps end with a time and an attempt: workflow-RUN-STEP-TIME-ATTEMPT.
-            let mut parts = line.split('-');
+            let session = line.split(' ').next().unwrap_or_default();
+            let mut parts = session.split('-');
             let key = match (parts.next(), parts.next(), parts.next()) {
                 (Some("workflow"), Some(run), Some(step)) => step_key(run, step),
-                _ => line.to_owned(),
+                _ => session.to_owned(),
             };
             *counts.entry(key).or_default() += 1;
         }
@@ -263,7 +264,10 @@ impl Audit<'_> {
         let mut problems = Vec::new();
         let report = &mut self.report;
         for run in &self.runs {
-            let may_idle = run.job.as_deref().is_some_and(|job| stands_in.contains(job));
+            let may_idle = run
+                .job
+                .as_deref()
+                .is_some_and(|job| stands_in.contains(job));
             let count = match run.state.as_str() {
                 "done" => &mut report.done,
                 "missed" | "skipped" if may_idle => &mut report.stood_in,
@@ -306,7 +310,9 @@ impl Audit<'_> {
                 0 => self.report.missed += 1,
                 _ => self.report.doubled += 1,
             }
-            self.problem(format!("run {run} had {count} effects, expected {has_effect}"));
+            self.problem(format!(
+                "run {run} had {count} effects, expected {has_effect}"
+            ));
         }
     }
 

@@ -35,7 +35,7 @@ pub fn run(child: &AutomationChild) -> Result<()> {
     let folder = WorkFolder(child.folder.clone());
     runtime.block_on(async {
         if child.at_rest {
-            return super::rest::measure(&folder).await;
+            return super::rest::measure_at_rest(&folder).await;
         }
         let store = SqliteStore::open(StoreLocation::File(folder.store()))?;
         let scheduler = work::scheduler(&folder, &store, clock_ahead(child.ahead), child.seed)?;

@@ -44,5 +44,9 @@ fn is_done(harness: &Harness) -> Result<bool> {
         "SELECT count(*) FROM jobs WHERE next_due <= '{:.9}'",
         harness.now()
     );
-    Ok(harness.open_runs()? == 0 && harness.count(PENDING)? == 0 && harness.count(&undecided)? == 0)
+    Ok(
+        harness.open_runs()? == 0
+            && harness.count(PENDING)? == 0
+            && harness.count(&undecided)? == 0,
+    )
 }

@@ -93,10 +93,7 @@ impl Harness {
     fn new(folder: WorkFolder, seed: u64) -> Result<Self> {
         let start: Timestamp = plan::START.parse()?;
         let store = SqliteStore::open(StoreLocation::File(folder.store()))?;
-        let tables = Connection::open_with_flags(
-            folder.store(),
-            OpenFlags::SQLITE_OPEN_READ_ONLY,
-        )?;
+        let tables = Connection::open_with_flags(folder.store(), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         tables.busy_timeout(Duration::from_secs(10))?;
         let ahead = start.duration_since(Timestamp::now()).as_millis();
         Ok(Self {
@@ -129,7 +126,8 @@ impl Harness {
     fn add_jobs(&mut self) -> Result<()> {
         for job in &self.jobs {
             let new = job.to_new_job()?;
-            self.runtime.block_on(self.store.add_job(new, usize::MAX >> 1))?;
+            self.runtime
+                .block_on(self.store.add_job(new, usize::MAX >> 1))?;
         }
         Ok(())
     }
@@ -165,7 +163,10 @@ impl Harness {
     /// Starts a process that runs the scheduler.
     pub fn start(&mut self) -> Result<Child> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("automation-child").arg("--folder").arg(&self.folder.0);
+        command
+            .arg("automation-child")
+            .arg("--folder")
+            .arg(&self.folder.0);
         command.args(["--ahead", &self.ahead.to_string()]);
         command.args(["--seed", &self.rng.next().to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -183,7 +184,8 @@ impl Harness {
             let due = now.saturating_add(SignedDuration::from_secs(seconds as i64))?;
             let name = format!("once {number}");
             let job = plan::single_reminder(&name, due, now)?;
-            self.runtime.block_on(self.store.add_job(job, usize::MAX >> 1))?;
+            self.runtime
+                .block_on(self.store.add_job(job, usize::MAX >> 1))?;
             self.single_jobs.push((name, due));
         }
         Ok(())
@@ -211,7 +213,9 @@ impl Harness {
                 false => StepDecision::Repeat,
             };
             let principal = Principal::local();
-            let answer = self.store.answer_step(&principal, RunId::new(run), &step, decision);
+            let answer = self
+                .store
+                .answer_step(&principal, RunId::new(run), &step, decision);
             if !self.runtime.block_on(answer)? {
                 bail!("step {step} of run {run} could not be answered");
             }

@@ -3,12 +3,13 @@
 use anyhow::Result;
 use jiff::{SignedDuration, Timestamp};
 use lango_automation::schedule::Timetable;
+use lango_domain::AgentName;
 use lango_domain::automation::{
-    AllowRule, CatchUp, JobAction, NewJob, NewRun, OverlapRule, RunBudget, RunKind, RunSpec,
-    Schedule, ScheduleKind, SessionMode,
+    CatchUp, JobAction, NewJob, NewRun, OverlapRule, RunKind, RunSpec, Schedule, ScheduleKind,
+    SessionMode,
 };
 use lango_domain::event::Principal;
-use lango_domain::{AgentName, Label};
+use serde_json::json;
 
 use super::work::{APPEND, LOOK_FIRST, READ};
 
@@ -98,7 +99,9 @@ impl PlannedJob {
             _ => self.created.as_second() + interval,
         };
         let seconds = (first..=until.as_second()).step_by(interval as usize);
-        seconds.filter_map(|second| Timestamp::from_second(second).ok()).collect()
+        seconds
+            .filter_map(|second| Timestamp::from_second(second).ok())
+            .collect()
     }
 
     pub fn to_new_job(&self) -> Result<NewJob> {
@@ -111,7 +114,11 @@ impl PlannedJob {
             false => (CatchUp::Once, OverlapRule::Skip),
         };
         let new = new_job(&self.name, self.kind, text, self.work, self.created)?;
-        Ok(NewJob { catch_up, overlap, ..new })
+        Ok(NewJob {
+            catch_up,
+            overlap,
+            ..new
+        })
     }
 }
 
@@ -188,20 +195,16 @@ fn spec(name: &str, work: Work) -> Result<RunSpec> {
         Work::FileReminder => "file:notes.md",
         _ => "inbox",
     };
-    Ok(RunSpec {
-        action,
-        session_mode: match work {
-            Work::MainPrompt => SessionMode::Main,
-            _ => SessionMode::Isolated,
-        },
-        deliver_to: vec![target.to_owned()],
-        failure_deliver_to: Vec::new(),
-        timeout: None,
-        budget: RunBudget::default(),
-        allow: vec![APPEND.parse::<AllowRule>()?],
-        depth: 0,
-        label: Label::default(),
-    })
+    let session_mode = match work {
+        Work::MainPrompt => SessionMode::Main,
+        _ => SessionMode::Isolated,
+    };
+    Ok(serde_json::from_value(json!({
+        "action": action,
+        "session_mode": session_mode,
+        "deliver_to": [target],
+        "allow": [APPEND],
+    }))?)
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ impl WorkFolder {
         self.0.join("store.sqlite")
     }
 
-    /// One line per effect: the session that it happened in.
+    /// One line per effect: the session and the turn that it happened in.
     pub fn effects(&self) -> PathBuf {
         self.0.join("effects")
     }
@@ -96,11 +96,7 @@ pub fn scheduler(
         workflows: Some(Arc::new(workflows)),
     };
     let channels = delivery_channels(folder, store)?;
-    let outbox = DeliveryOutbox::new(
-        Arc::clone(&stores.automation),
-        channels,
-        Arc::clone(&clock),
-    );
+    let outbox = DeliveryOutbox::new(Arc::clone(&stores.automation), channels, Arc::clone(&clock));
     Ok(Scheduler::new(SchedulerParts {
         store: stores.automation,
         executor: Arc::new(executor),
@@ -162,16 +158,20 @@ fn tools(folder: &WorkFolder, seed: u64) -> Vec<Tool> {
         let (effects, pauses) = (effects.clone(), later.clone());
         async move {
             pauses.wait().await;
-            append_line(&effects, context.session.as_str()).map_err(failed)?;
+            append_line(&effects, &effect_of(&context)).map_err(failed)?;
             pauses.wait().await;
             Ok(format!("appended {}", context.session))
         }
     };
     let effects = folder.effects();
     let look = move |context: ToolContext, _: WorkArgs| {
-        let found = has_line(&effects, context.session.as_str());
+        let found = has_line(&effects, &effect_of(&context));
         async move {
-            let word = if found.map_err(failed)? { "found" } else { "absent" };
+            let word = if found.map_err(failed)? {
+                "found"
+            } else {
+                "absent"
+            };
             Ok(format!("{word} {}", context.session))
         }
     };
@@ -198,6 +198,11 @@ impl Pauses {
         let random = self.0.lock().unwrap_or_else(PoisonError::into_inner).next();
         tokio::time::sleep(Duration::from_micros(random % MAX_PAUSE)).await;
     }
+}
+
+/// Returns the line of an effect. The turn keeps the runs of a shared session apart.
+fn effect_of(context: &ToolContext) -> String {
+    format!("{} {}", context.session, context.turn)
 }
 
 fn failed(error: std::io::Error) -> ToolError {
@@ -246,8 +251,9 @@ fn reply(request: &ModelRequest) -> Fragment {
     let is_user = |message: &Message| matches!(message, Message::User(_));
     let asked = request.messages.iter().rposition(is_user);
     let this_turn = &request.messages[asked.unwrap_or_default()..];
-    let looks_first = matches!(this_turn.first(),
-        Some(Message::User(content)) if content.text.contains(LOOK_FIRST));
+    let looks_first = request.messages.iter().any(
+        |message| matches!(message, Message::User(content) if content.text.contains(LOOK_FIRST)),
+    );
     let next = |name: &str| call(name, json!({ "number": number }));
     match this_turn.last() {
         Some(Message::Results(results)) => match results.last() {
