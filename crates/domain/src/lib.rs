@@ -29,6 +29,7 @@ pub mod prompt;
 pub mod remote_agent;
 pub mod reply_limits;
 pub mod secret;
+pub mod secret_reference;
 pub mod session;
 pub mod session_catalog;
 pub mod spanned;
@@ -47,6 +48,9 @@ pub use content::{Attachment, Content, ContentPart, ReadableKinds};
 pub use flow::{Destination, Label, LabeledText, OutgoingData};
 pub use generation::Generation;
 pub use prompt::{Prompt, Section};
+pub use secret_reference::{
+    SecretBinding, SecretError, SecretField, SecretName, SecretReference, SecretSource, SecretUse,
+};
 pub use store_error::StoreError;
 pub use stores::Stores;
 pub use tool::{

@@ -12,6 +12,7 @@ use crate::agent::AgentName;
 use crate::content::Content;
 use crate::event::{CallId, Principal, SessionId, TurnId};
 use crate::flow::{Label, LabeledText, OutgoingData};
+use crate::secret_reference::SecretField;
 use crate::session::SessionKey;
 
 /// The harm that a call can do. The default is dangerous.
@@ -167,6 +168,8 @@ pub struct Tool {
     pub trust: Trust,
     /// True if the output is private.
     pub is_private: bool,
+    /// The arguments in which references to secrets are resolved.
+    pub secret_fields: Vec<SecretField>,
     outgoing: Option<OutgoingFunction>,
     read_only: Option<ReadOnlyFunction>,
     intent: Option<IntentFunction>,
@@ -206,6 +209,7 @@ impl Tool {
             phrases,
             trust: Trust::Own,
             is_private: false,
+            secret_fields: Vec::new(),
             outgoing: None,
             read_only: None,
             intent: None,
@@ -244,6 +248,14 @@ impl Tool {
     #[must_use]
     pub fn with_private_output(mut self) -> Self {
         self.is_private = true;
+        self
+    }
+
+    /// Sets the arguments in which references to secrets are resolved. A reference in any other
+    /// argument is refused (B130).
+    #[must_use]
+    pub fn with_secret_fields<const N: usize>(mut self, fields: [SecretField; N]) -> Self {
+        self.secret_fields = fields.to_vec();
         self
     }
 
@@ -351,6 +363,7 @@ impl Tool {
             phrases: Vec::new(),
             trust: Trust::Own,
             is_private: false,
+            secret_fields: Vec::new(),
             outgoing: None,
             read_only: None,
             intent: None,

@@ -1,11 +1,12 @@
 //! Text helpers that several crates share: sanitizing, normalization, terms and stems, token
-//! estimates, suggestions, detection of secrets, and HTML as markdown.
+//! estimates, suggestions, detection and redaction of secrets, and HTML as markdown.
 
 mod analyzer;
 mod fingerprint;
 pub mod html;
 mod normalize;
 pub mod sanitize;
+pub mod secret_redactor;
 pub mod secret_scan;
 pub mod short_text_index;
 mod stemmer;
