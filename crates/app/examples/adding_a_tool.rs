@@ -52,6 +52,7 @@ async fn ask(text: &str) -> Result<Vec<EventBody>, BuildError> {
         approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),
+        secrets: None,
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
         clock_and_ids: ClockAndIds {

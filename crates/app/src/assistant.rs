@@ -6,9 +6,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lango_automation::planning::{AutomationCatalog, SharedCatalog};
 use lango_domain::approval::Approver;
-use lango_domain::event::{SessionId, TurnId};
+use lango_domain::event::{Principal, SessionId, TurnId};
 use lango_domain::model::ModelError;
-use lango_domain::{AgentTree, Generation, ReadableKinds, StoreError, Stores, Tool};
+use lango_domain::{
+    AgentTree, Generation, ReadableKinds, SecretError, SecretSource, StoreError, Stores, Tool,
+};
 use lango_engine::{ClockAndIds, Models, Runner, RunnerParts, TurnHooks};
 use lango_models::{Secret, SelectionError};
 use lango_remote::RemoteTeam;
@@ -22,8 +24,9 @@ use crate::connected_models::connect_or_replay_models;
 use crate::environment::Environment;
 use crate::hooks::turn_hooks;
 use crate::lazy_stores::LazyStores;
-use crate::recording::Recording;
+use crate::recording::{Recorder, Recording};
 use crate::remote_agents::{connect_remote_agents, no_remote_agents, reachable_agents};
+use crate::secrets::secret_source;
 use crate::store;
 use crate::team::assemble_team_with;
 
@@ -55,6 +58,7 @@ pub struct Assistant {
     pub agents: Vec<String>,
     pub remote_agents: RemoteTeam,
     catalog: SharedCatalog,
+    secrets: Option<Arc<dyn SecretSource>>,
 }
 
 /// The parts from which [`Assistant::open`] assembles an assistant.
@@ -65,6 +69,8 @@ pub struct AssistantOptions<'a> {
     pub catalog: SharedCatalog,
     pub approver: Option<Arc<dyn Approver>>,
     pub recording: &'a Recording,
+    /// Resolves references to secrets; the vault if not given.
+    pub secrets: Option<Arc<dyn SecretSource>>,
     /// The remote agents. If none are given, they are connected first, except in a replay, which
     /// has none.
     pub remote_agents: Option<RemoteTeam>,
@@ -82,8 +88,11 @@ impl Assistant {
             catalog,
             approver,
             recording,
+            secrets,
             remote_agents: given_team,
         } = options;
+        loaded.check_resolved()?;
+        let secrets = secrets.or_else(|| secret_source(loaded, environment, stores));
         let remote_agents = match (given_team, recording) {
             (Some(given_team), _) => given_team,
             (None, Recording::Replay(_)) => no_remote_agents(),
@@ -95,6 +104,7 @@ impl Assistant {
             stores,
             tools,
             recording,
+            secrets: recording.wrap_secrets(secrets.clone()),
             remote_agents: &remote_agents,
         };
         let team = RunnableTeam::build(loaded, environment, parts)?;
@@ -112,9 +122,21 @@ impl Assistant {
             readable: team.readable,
             warnings: team.warnings,
             agents: team.agents,
+            secrets,
             remote_agents,
             catalog,
         })
+    }
+
+    /// Tells a recorder the values of secrets, before it writes anything.
+    pub async fn prepare_recorder(
+        &self,
+        recorder: &Recorder,
+        principal: &Principal,
+    ) -> Result<(), SecretError> {
+        recorder
+            .learn_secrets(self.secrets.as_deref(), principal)
+            .await
     }
 
     /// Builds the team again with these tools and the remote agents that are reachable now, for
@@ -130,6 +152,7 @@ impl Assistant {
             stores,
             tools,
             recording: &Recording::Off,
+            secrets: self.secrets.clone(),
             remote_agents: &self.remote_agents,
         };
         let team = RunnableTeam::build(loaded, environment, parts)?;
@@ -148,6 +171,7 @@ struct TeamParts<'a> {
     stores: &'a LazyStores,
     tools: Vec<Tool>,
     recording: &'a Recording,
+    secrets: Option<Arc<dyn SecretSource>>,
     remote_agents: &'a RemoteTeam,
 }
 
@@ -172,6 +196,7 @@ impl RunnableTeam {
             stores,
             tools,
             recording,
+            secrets,
             remote_agents,
         } = parts;
         let tools = tools
@@ -196,6 +221,7 @@ impl RunnableTeam {
         let names = team.tree.agents().map(|agent| agent.name.to_string());
         let agents = names.collect();
         let runner = Runner::new(RunnerParts {
+            secrets,
             remotes: reachable_agents(remote_agents),
             clock_and_ids: recording.wrap_clock_and_ids(clock_and_ids()),
             ..runner_parts(loaded, team.tree, connected.models, hooks, &stores)
@@ -212,8 +238,8 @@ impl RunnableTeam {
     }
 }
 
-/// Returns the parts of a runner for this team, without remote agents. The runtime has the
-/// approver.
+/// Returns the parts of a runner for this team, without secrets and remote agents. The runtime has
+/// the approver.
 pub(crate) fn runner_parts(
     loaded: &LoadedConfig,
     tree: AgentTree,
@@ -229,6 +255,7 @@ pub(crate) fn runner_parts(
         approver: None,
         approval_policy: loaded.settings.security.approval.clone(),
         hooks,
+        secrets: None,
         remotes: BTreeMap::new(),
         limits: loaded.settings.limits(),
         clock_and_ids: clock_and_ids(),

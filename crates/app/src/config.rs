@@ -69,6 +69,8 @@ pub struct LoadedConfig {
     pub files: Vec<PathBuf>,
     /// Warnings about project settings that are not used.
     pub warnings: Vec<String>,
+    /// The settings that name a secret which cannot be read from the vault.
+    pub(crate) unresolved: Vec<ConfigError>,
     merged: MergedConfig,
     /// The project's file and the folders that it names, if they are trusted.
     project: Option<(PathBuf, MarkdownFolders)>,
@@ -152,6 +154,7 @@ impl LoadedConfig {
             settings,
             files,
             warnings,
+            unresolved: Vec::new(),
             merged,
             project: project.map(|path| (path, folders)),
         })

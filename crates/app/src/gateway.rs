@@ -26,6 +26,7 @@ use crate::hooks::turn_hooks;
 use crate::lazy_stores::LazyStores;
 use crate::recording::Recording;
 use crate::remote_agents::{connect_remote_agents, reachable_agents, refresh_in_background};
+use crate::secrets::secret_source;
 use crate::store::delete_session_files;
 use crate::team::assemble_team_with;
 use crate::toolset::Toolset;
@@ -105,6 +106,7 @@ pub fn build_server(
     environment: &Environment,
     lazy_stores: &LazyStores,
 ) -> Result<GatewayServer, StartError> {
+    loaded.check_resolved()?;
     let stores = lazy_stores.open()?;
     let now: Clock = Arc::new(Timestamp::now);
     let bridge = ClientBridge::new(stores.clone(), Arc::clone(&now));
@@ -209,6 +211,7 @@ impl TeamBuilder {
         hooks.context_sources.push(self.bridge.context_source());
         let parts = runner_parts(loaded, team.tree, connected.models, hooks, &self.stores);
         let runner = Runner::new(RunnerParts {
+            secrets: secret_source(loaded, environment, &self.lazy_stores),
             remotes: reachable_agents(&self.remote_agents),
             ..parts
         });

@@ -19,10 +19,12 @@ mod ollama;
 mod recording;
 mod remote_agents;
 mod request;
+mod secrets;
 mod settings;
 mod store;
 mod team;
 mod toolset;
+mod vault_settings;
 
 /// The crates of the capabilities, for commands that work on them directly.
 pub mod capability {
@@ -51,10 +53,12 @@ pub use memory::{open_forgetter, open_memory};
 pub use recording::{Recorder, Recording, RecordingError, Replayer, Strictness};
 pub use remote_agents::{connect_remote_agents, no_remote_agents, refresh_in_background};
 pub use request::UserRequest;
+pub use secrets::secret_source;
 pub use settings::Settings;
 pub use store::{apply_retention, delete_session_files, open_stores_in, restore_store, store_file};
 pub use team::{AssembledTeam, assemble_team, assemble_team_with};
 pub use toolset::{Toolset, confinement, undo_storage, workspace_folder};
+pub use vault_settings::resolve_vault_settings;
 
 pub use lango_engine::{LegacyMessage, replay_author};
 pub use lango_gateway::RouteResponse;

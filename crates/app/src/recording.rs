@@ -4,6 +4,7 @@
 
 mod recorder;
 mod replayer;
+mod secrets;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use jiff::Timestamp;
 use lango_domain::approval::{ApprovalDecision, Approver};
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::{Fragment, Message, ModelError, ModelRequest, ToolDeclaration};
-use lango_domain::{AgentName, Attachment, Intent, Label, Tool};
+use lango_domain::{AgentName, Attachment, Intent, Label, SecretSource, Tool};
 use lango_engine::ClockAndIds;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,6 +22,7 @@ use crate::request::UserRequest;
 
 pub use recorder::Recorder;
 pub use replayer::{Replayer, Strictness};
+use secrets::ReplayedSecrets;
 
 /// The version of the file format.
 const VERSION: u32 = 1;
@@ -153,6 +155,18 @@ impl Recording {
             Self::Off => real,
             Self::Record(recorder) => real.map(|approver| recorder.wrap_approver(approver)),
             Self::Replay(replayer) => Some(replayer.approver()),
+        }
+    }
+
+    /// Wraps the source of secrets: a recording contains none of their values, and a replay needs none.
+    pub fn wrap_secrets(
+        &self,
+        real: Option<Arc<dyn SecretSource>>,
+    ) -> Option<Arc<dyn SecretSource>> {
+        match self {
+            Self::Off => real,
+            Self::Record(recorder) => real.map(|source| recorder.wrap_secrets(source)),
+            Self::Replay(_) => Some(Arc::new(ReplayedSecrets)),
         }
     }
 

@@ -123,6 +123,7 @@ pub fn child(child: &FaultsChild) -> Result<()> {
                 catalog: Default::default(),
                 approver: None,
                 recording,
+                secrets: None,
                 remote_agents: None,
             };
             let assistant = Assistant::open(&loaded, &environment, options)?;

@@ -176,6 +176,7 @@ fn instant_team(stores: &Stores, bridge: &ClientBridge) -> Result<(ServedTeam, R
             context_sources: vec![bridge.context_source()],
             ..TurnHooks::default()
         },
+        secrets: None,
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
         clock_and_ids: lango_engine::ClockAndIds {

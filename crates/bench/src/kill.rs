@@ -65,6 +65,7 @@ pub fn child(child: &KillChild) -> Result<()> {
                 catalog: Default::default(),
                 approver: None,
                 recording: &Recording::Off,
+                secrets: None,
                 remote_agents: None,
             };
             let assistant = Assistant::open(&loaded, &environment, options)?;

@@ -218,6 +218,7 @@ fn runner(store: &SqliteStore, model: Arc<BenchModel>, hooks: TurnHooks) -> Resu
         approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks,
+        secrets: None,
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
         clock_and_ids: ClockAndIds {

@@ -104,6 +104,7 @@ fn context() -> Result<ToolContext> {
         call: CallId::new("c"),
         label: Default::default(),
         output_sink: ToolOutputSink::disconnected(),
+        redactor: Default::default(),
     })
 }
 

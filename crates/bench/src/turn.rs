@@ -70,6 +70,7 @@ fn runner(base_url: String, file: Option<&Path>) -> Result<Runner> {
         approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),
+        secrets: None,
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
         clock_and_ids: ClockAndIds {

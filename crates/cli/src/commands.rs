@@ -177,8 +177,13 @@ impl CommandContext {
         let environment = environment()?;
         let mut overrides = global.overrides();
         overrides.set.extend(extra);
-        let loaded = LoadedConfig::load(&environment, &overrides)?;
+        let mut loaded = LoadedConfig::load(&environment, &overrides)?;
         let stores = LazyStores::new(&loaded, &environment);
+        if loaded.has_vault_settings() {
+            let source = lango_app::secret_source(&loaded, &environment, &stores);
+            let resolving = lango_app::resolve_vault_settings(&mut loaded, source.as_deref());
+            runtime()?.block_on(resolving);
+        }
         Ok(Self {
             environment,
             loaded,

@@ -62,6 +62,10 @@ impl Label {
         self
     }
 
+    pub(crate) fn sources_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        self.untrusted.iter_mut().chain(&mut self.private)
+    }
+
     /// Returns the label without the sources for which `is_removed` returns true.
     #[must_use]
     pub fn without(mut self, is_removed: impl Fn(&str) -> bool) -> Self {
@@ -140,6 +144,9 @@ pub struct OutgoingData {
     pub data: String,
 }
 
+/// The name of the host of a call that may contact any host, such as a command with network access.
+pub const ANY_ADDRESS: &str = "any address";
+
 /// The recipient of outgoing data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
@@ -149,6 +156,17 @@ pub enum Destination {
     Agent(String),
     /// Hosts from the settings, independent of the call.
     Configured(Vec<String>),
+}
+
+impl Destination {
+    /// Returns the hosts, or none if they are not known before the call runs.
+    pub fn known_hosts(&self) -> Vec<String> {
+        match self {
+            Self::Host(name) if name == ANY_ADDRESS => Vec::new(),
+            Self::Host(name) | Self::Agent(name) => vec![name.clone()],
+            Self::Configured(hosts) => hosts.clone(),
+        }
+    }
 }
 
 impl fmt::Display for Destination {

@@ -26,6 +26,7 @@ pub mod memory;
 pub mod model;
 pub mod pattern;
 pub mod prompt;
+pub mod redaction;
 pub mod remote_agent;
 pub mod reply_limits;
 pub mod secret;

@@ -114,8 +114,8 @@ impl SecretReference {
         let parts = split(text)?.into_iter();
         Ok(parts
             .filter_map(|part| match part {
-                Part::Text(_) => None,
-                Part::Reference(reference) => Some(reference),
+                TextOrReference::Text(_) => None,
+                TextOrReference::Reference(reference) => Some(reference),
             })
             .collect())
     }
@@ -128,8 +128,10 @@ impl SecretReference {
         let mut replaced = String::with_capacity(text.len());
         for part in split(text)? {
             match part {
-                Part::Text(text) => replaced.push_str(text),
-                Part::Reference(reference) => replaced.push_str(value(&reference)?.expose()),
+                TextOrReference::Text(text) => replaced.push_str(text),
+                TextOrReference::Reference(reference) => {
+                    replaced.push_str(value(&reference)?.expose())
+                }
             }
         }
         Ok(replaced)
@@ -153,12 +155,12 @@ impl fmt::Display for SecretReference {
     }
 }
 
-enum Part<'t> {
+enum TextOrReference<'t> {
     Text(&'t str),
     Reference(SecretReference),
 }
 
-fn split(text: &str) -> Result<Vec<Part<'_>>, InvalidReference> {
+fn split(text: &str) -> Result<Vec<TextOrReference<'_>>, InvalidReference> {
     let mut parts = Vec::new();
     let mut rest = text;
     while let Some((at, start)) = next_start(rest) {
@@ -166,11 +168,14 @@ fn split(text: &str) -> Result<Vec<Part<'_>>, InvalidReference> {
         // A reference is one word: a distant end belongs to something else.
         let end = after.find(END).filter(|end| *end <= MAX_ID_BYTES);
         let inner = &after[..end.ok_or(InvalidReference::Open(start))?];
-        parts.push(Part::Text(&rest[..at]));
-        parts.push(Part::Reference(parse_inner(start, inner.trim())?));
+        parts.push(TextOrReference::Text(&rest[..at]));
+        parts.push(TextOrReference::Reference(parse_inner(
+            start,
+            inner.trim(),
+        )?));
         rest = &after[end.unwrap_or_default() + END.len()..];
     }
-    parts.push(Part::Text(rest));
+    parts.push(TextOrReference::Text(rest));
     Ok(parts)
 }
 

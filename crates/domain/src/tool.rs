@@ -1,5 +1,7 @@
 //! Tools: a name, a description for the model, a schema, a safety level and an async function.
 
+mod output_sink;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -12,8 +14,10 @@ use crate::agent::AgentName;
 use crate::content::Content;
 use crate::event::{CallId, Principal, SessionId, TurnId};
 use crate::flow::{Label, LabeledText, OutgoingData};
-use crate::secret_reference::SecretField;
+use crate::secret_reference::{SecretField, SecretRedactor};
 use crate::session::SessionKey;
+
+pub use output_sink::ToolOutputSink;
 
 /// The harm that a call can do. The default is dangerous.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -42,6 +46,9 @@ pub struct ToolContext {
     pub label: Label,
     /// The sink for output while the tool runs.
     pub output_sink: ToolOutputSink,
+    /// Removes the values of secrets. The engine redacts results and live output with it; a tool that
+    /// writes or truncates output itself redacts it first.
+    pub redactor: SecretRedactor,
 }
 
 impl ToolContext {
@@ -50,38 +57,6 @@ impl ToolContext {
             session: self.session.clone(),
             principal: self.principal.clone(),
         }
-    }
-}
-
-/// Receives the output of a call while it runs. This output is not part of the log.
-#[derive(Clone, Default)]
-pub struct ToolOutputSink(Option<OutputCallback>);
-
-type OutputCallback = Arc<dyn Fn(&str) + Send + Sync>;
-
-impl ToolOutputSink {
-    pub fn new(callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(callback)))
-    }
-
-    pub fn disconnected() -> Self {
-        Self(None)
-    }
-
-    pub fn send(&self, text: &str) {
-        if let Some(callback) = &self.0 {
-            callback(text);
-        }
-    }
-}
-
-impl fmt::Debug for ToolOutputSink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() {
-            "ToolOutputSink(connected)"
-        } else {
-            "ToolOutputSink(disconnected)"
-        })
     }
 }
 
@@ -450,6 +425,7 @@ mod tests {
             call: CallId::new("c1"),
             label: Label::default(),
             output_sink: ToolOutputSink::disconnected(),
+            redactor: SecretRedactor::default(),
         }
     }
 

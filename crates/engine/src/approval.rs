@@ -14,6 +14,7 @@ use lango_text::sanitize::escape_hidden_chars;
 use crate::approval_policy::{Verdict, grant_covers};
 use crate::driver::{ActiveAgent, Delegation, Driver};
 use crate::flow::{self, Concerns, Leak, UserText};
+use crate::secrets::{ReferencedSecret, with_secrets};
 use crate::tool_execution::{ToolOutcome, failure_origin};
 use crate::turn_error::TurnError;
 
@@ -33,6 +34,8 @@ pub(crate) struct PendingCall<'a> {
     pub user_text: &'a UserText,
     /// The label of everything the agent had read when it made the call.
     pub read_label: &'a Label,
+    /// The secrets that the call refers to.
+    pub secrets: &'a [ReferencedSecret],
 }
 
 impl Driver {
@@ -43,7 +46,8 @@ impl Driver {
         pending: PendingCall<'_>,
     ) -> Result<Option<ToolOutcome>, TurnError> {
         let PendingCall { tool, call, .. } = pending;
-        if !tool.has_intent()
+        if pending.secrets.is_empty()
+            && !tool.has_intent()
             && !tool.has_outgoing()
             && self.approval_policy.allows_without_check(tool.safety)
         {
@@ -54,7 +58,14 @@ impl Driver {
             Err(outcome) => return Ok(Some(outcome)),
         };
         let mut concerns = self.find_concerns(pending, &intent);
-        let verdict = self.approval_policy.evaluate(&tool.name, &intent);
+        let mut verdict = self.approval_policy.evaluate(&tool.name, &intent);
+        // A general permission is not one for a secret (B130).
+        if verdict.0 == Verdict::Auto
+            && !pending.secrets.is_empty()
+            && !self.is_named_by_rule(pending, &intent)
+        {
+            verdict.0 = Verdict::Ask;
+        }
         if verdict.0 == Verdict::Auto && concerns.is_empty() {
             concerns.tainted_by = self.tainting_remote_agents(pending, &intent);
         }
@@ -109,21 +120,19 @@ impl Driver {
             user_text,
             ..
         } = pending;
-        // A rule about a command does not cover other arguments of the call, such as another folder.
-        let is_covered = || {
-            flow::argument_texts(&call.arguments)
-                .iter()
-                .all(|text| intent.subject.contains(text.as_str()))
-        };
-        let has_rule = || {
-            self.approval_policy
-                .has_exact_rule(&tool.name, &intent.subject)
-                && is_covered()
-        };
         intent.level == Safety::Dangerous
-            && !tool.is_read_only(&call.arguments)
+            && (!tool.is_read_only(&call.arguments) || !pending.secrets.is_empty())
             && !user_text.has_ordered(&call.arguments)
-            && !has_rule()
+            && !self.is_named_by_rule(pending, intent)
+    }
+
+    /// Returns true if a rule without `*` names the whole call. A rule about a command does not cover
+    /// other arguments of the call, such as another folder.
+    fn is_named_by_rule(&self, pending: PendingCall<'_>, intent: &Intent) -> bool {
+        let (tool, subject) = (&pending.tool.name, &intent.subject);
+        let mut texts = flow::argument_texts(&pending.call.arguments).into_iter();
+        self.approval_policy.has_exact_rule(tool, subject)
+            && texts.all(|text| subject.contains(text.as_str()))
     }
 
     /// Returns the remote agents whose cards may have caused a call. The orchestrator reads the cards of
@@ -205,7 +214,10 @@ impl Driver {
         let intent = AssertUnwindSafe(tool.intent(context.clone(), call.arguments.clone()));
         let intent = tokio::time::timeout(self.limits.tool_timeout(), intent.catch_unwind());
         match self.wait(intent).await {
-            Ok(Ok(Ok(Ok(intent)))) => Ok(intent),
+            Ok(Ok(Ok(Ok(mut intent)))) => {
+                self.log.secrets.redact(&mut intent.shows);
+                Ok(with_secrets(intent, pending.secrets))
+            }
             Ok(Ok(Ok(Err(ToolError(reason))))) => Err(ToolOutcome::Failed {
                 code: ToolCode::Failed,
                 reason,

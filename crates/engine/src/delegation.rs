@@ -15,6 +15,7 @@ use lango_domain::{AgentName, Content, Label};
 use crate::agent_loop::{AgentOutcome, DelegationResult};
 use crate::driver::{ActiveAgent, Delegation, Driver};
 use crate::reply::ReplyCollector;
+use crate::secrets::ShownText;
 use crate::turn_error::TurnError;
 
 impl Driver {
@@ -146,6 +147,7 @@ impl Driver {
             thread,
         });
         let (mut collector, mut attachments) = (ReplyCollector::default(), Vec::new());
+        let mut shown = ShownText::new(&self.log.secrets);
         while let Some(piece) = self.wait(pieces.next()).await? {
             let text = match piece.map_err(|error| TurnError::remote(&error.0))? {
                 RemotePiece::Text(text) => text,
@@ -160,15 +162,13 @@ impl Driver {
                     continue;
                 }
             };
-            if let Some(text) = collector
-                .push(Fragment::Text(text))?
-                .filter(|_| active.is_streamed)
-            {
-                self.log.publish_delta(&active.agent, text);
-            }
+            let text = collector.push(Fragment::Text(text))?;
+            self.publish(active, text.and_then(|text| shown.push(text)));
         }
+        self.publish(active, shown.finish());
         collector.push(Fragment::Done)?;
-        let reply = collector.finish(Clone::clone)?;
+        let mut reply = collector.finish(Clone::clone)?;
+        self.log.secrets.redact(&mut reply);
         let (author, label) = (active.agent.clone(), self.delegation_label(delegation));
         if let Some(reason) = reply.rejection() {
             return Ok(AgentOutcome::Rejected { reason, label });

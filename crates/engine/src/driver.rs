@@ -18,12 +18,12 @@ use lango_domain::{AgentName, Label};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent_loop::{ActionResults, AgentLoop, AgentOutcome, LoopStep, ReplyNotes};
+use crate::agent_models::Models;
 use crate::calibration::Calibration;
 use crate::hooks::TurnHooks;
 use crate::limits::{TurnLimits, TurnSpend};
 use crate::plan::CallAction;
 use crate::prepared_team::PreparedTeam;
-use crate::runner::Models;
 use crate::tool_execution::{AbortOnDrop, ContentOrigin, ToolOutcome};
 use crate::turn_clock::TurnClock;
 use crate::turn_error::TurnError;

@@ -96,7 +96,8 @@ impl Driver {
             });
             async move {
                 let context = with_timeout(source.name(), gathering).await;
-                let LabeledText { text, label } = context?;
+                let LabeledText { mut text, label } = context?;
+                self.log.secrets.redact(&mut text);
                 let text = token_estimate::truncate(text.trim(), source.max_tokens()).to_owned();
                 let source = source.name().to_owned();
                 (!text.is_empty()).then_some((EventBody::Context { source, text }, label))
@@ -113,7 +114,8 @@ impl Driver {
             session: self.log.session.clone(),
             principal: self.log.principal.clone(),
         };
-        let digest = with_timeout("digest", source.digest(key)).await?;
+        let mut digest = with_timeout("digest", source.digest(key)).await?;
+        self.log.secrets.redact(&mut digest.text);
         let through = digest.through;
         let text = token_estimate::truncate(digest.text.trim(), MAX_DIGEST_TOKENS).to_owned();
         let is_logged = self.log.read(|log| {

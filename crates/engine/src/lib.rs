@@ -4,6 +4,7 @@
 //! `driver` executes the decisions. Events are stored first and published afterwards (`turn_log`).
 
 mod agent_loop;
+mod agent_models;
 mod approval;
 mod approval_policy;
 mod attachments;
@@ -25,6 +26,7 @@ mod recovery;
 mod reply;
 mod request;
 mod runner;
+mod secrets;
 mod single_call;
 mod tool_execution;
 mod transfer;
@@ -35,6 +37,7 @@ mod turn_log;
 mod turn_permission;
 mod turn_stream;
 
+pub use agent_models::Models;
 pub use approval_policy::{ApprovalPolicy, ApprovalRule, Verdict};
 pub use hooks::TurnHooks;
 pub use in_memory_store::InMemorySessionStore;
@@ -42,7 +45,7 @@ pub use legacy::{LegacyMessage, LegacyRole, replay_author};
 pub use limits::{EngineSettings, TurnLimits};
 pub use recovery::UnfinishedTurn;
 pub use request::TurnRequest;
-pub use runner::{ClockAndIds, Models, Runner, RunnerParts};
+pub use runner::{ClockAndIds, Runner, RunnerParts};
 pub use single_call::{NO_OUTPUT, SINGLE_CALL_MODEL};
 pub use turn_permission::{TurnBudget, TurnPermission};
 pub use turn_stream::TurnStream;

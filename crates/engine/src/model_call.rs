@@ -14,6 +14,7 @@ use crate::driver::{ActiveAgent, Driver};
 use crate::message_history::{self, HistoryReader, TokenBudget};
 use crate::prepared_team::PreparedAgent;
 use crate::reply::{ModelReply, ReplyCollector};
+use crate::secrets::ShownText;
 use crate::turn_error::TurnError;
 
 type Fragments = BoxStream<'static, Result<Fragment, ModelError>>;
@@ -81,7 +82,11 @@ impl Driver {
                     .await?;
             }
         }
-        Ok(read?.and_then(|()| collector.finish(|id| self.log.unique_call_id(id))))
+        let reply = read?.and_then(|()| collector.finish(|id| self.log.unique_call_id(id)));
+        Ok(reply.map(|mut reply| {
+            self.log.secrets.redact(&mut reply);
+            reply
+        }))
     }
 
     async fn read_fragments(
@@ -90,18 +95,26 @@ impl Driver {
         mut fragments: Fragments,
         collector: &mut ReplyCollector,
     ) -> Result<Result<(), ModelError>, TurnError> {
+        let mut shown = ShownText::new(&self.log.secrets);
         while let Some(fragment) = self.wait(fragments.next()).await? {
             let is_end = matches!(fragment, Ok(Fragment::Done));
             match fragment.and_then(|fragment| collector.push(fragment)) {
-                Ok(Some(text)) if active.is_streamed => self.log.publish_delta(&active.agent, text),
-                Ok(_) => {}
+                Ok(text) => self.publish(active, text.and_then(|text| shown.push(text))),
                 Err(error) => return Ok(Err(error)),
             }
             if is_end {
                 break;
             }
         }
+        self.publish(active, shown.finish());
         Ok(Ok(()))
+    }
+
+    /// Publishes text of an agent, if it is streamed to the user.
+    pub(crate) fn publish(&self, active: &ActiveAgent, text: Option<String>) {
+        if let Some(text) = text.filter(|_| active.is_streamed) {
+            self.log.publish_delta(&active.agent, text);
+        }
     }
 
     /// Returns the request, a pure function of the log and the team, and the joined label of everything
@@ -126,12 +139,14 @@ impl Driver {
         if mode == AskMode::AfterEmptyReply {
             messages.push(Message::User(EMPTY_REPLY_REMINDER.into()));
         }
-        let request = ModelRequest {
+        let mut request = ModelRequest {
             agent: active.agent.clone(),
             system: Arc::clone(&agent.system),
             tools: Arc::clone(&agent.declarations),
             messages,
         };
+        // Events that are older than a secret may contain it, and so may instructions.
+        self.log.secrets.redact(&mut request);
         (request, label)
     }
 }

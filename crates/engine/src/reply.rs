@@ -4,7 +4,9 @@ use lango_domain::Label;
 use lango_domain::event::{CallId, Usage};
 use lango_domain::markers::REJECT_MARKER;
 use lango_domain::model::{Fragment, ModelError, Thought, ToolCall};
+use lango_domain::redaction::Redact;
 use lango_domain::reply_limits::ReplyMeter;
+use lango_domain::secret_reference::SecretRedactor;
 
 /// The limit for leading white space that is held back; more than that is text.
 const MAX_HELD_BYTES: usize = 1_024;
@@ -27,6 +29,14 @@ impl ModelReply {
             .trim_start()
             .strip_prefix(REJECT_MARKER)
             .map(|reason| reason.trim().to_owned())
+    }
+}
+
+impl Redact for ModelReply {
+    fn redact(&mut self, redactor: &SecretRedactor) {
+        self.thoughts.redact(redactor);
+        self.text.redact(redactor);
+        self.calls.redact(redactor);
     }
 }
 

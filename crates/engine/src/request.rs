@@ -1,6 +1,8 @@
 //! The request of a turn, with labels for the origin of each part.
 
 use lango_domain::event::{Principal, SessionId};
+use lango_domain::redaction::Redact;
+use lango_domain::secret_reference::SecretRedactor;
 use lango_domain::{Content, Label, LabeledText};
 
 #[derive(Clone, Debug)]
@@ -38,4 +40,16 @@ pub(crate) struct NewRequest {
     pub content: Content,
     pub label: Label,
     pub context: Vec<(String, LabeledText)>,
+}
+
+impl Redact for NewRequest {
+    fn redact(&mut self, redactor: &SecretRedactor) {
+        self.content.redact(redactor);
+        self.label.redact(redactor);
+        for (source, context) in &mut self.context {
+            source.redact(redactor);
+            context.text.redact(redactor);
+            context.label.redact(redactor);
+        }
+    }
 }

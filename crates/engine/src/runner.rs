@@ -11,13 +11,13 @@ use lango_domain::StoreError;
 use lango_domain::approval::Approver;
 use lango_domain::blobs::BlobStore;
 use lango_domain::event::{Author, Branch, EventBody, Principal, SessionId, TurnId, Update};
-use lango_domain::model::Model;
 use lango_domain::remote_agent::RemoteAgent;
 use lango_domain::session::{HistoryWindow, SessionKey, SessionKeyRef, SessionStore, TurnLock};
-use lango_domain::{AgentName, AgentTree};
+use lango_domain::{AgentName, AgentTree, SecretSource};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::task::TaskTracker;
 
+use crate::agent_models::Models;
 use crate::approval_policy::ApprovalPolicy;
 use crate::calibration::Calibration;
 use crate::driver::{Driver, StopSignal};
@@ -26,6 +26,7 @@ use crate::limits::{TurnLimits, TurnSpend};
 use crate::prepared_team::PreparedTeam;
 use crate::recovery::UnfinishedTurn;
 use crate::request::{NewRequest, TurnRequest};
+use crate::secrets::TurnSecrets;
 use crate::turn::{StartMode, store_timeout};
 use crate::turn_clock::TurnClock;
 use crate::turn_error::panic_message;
@@ -51,27 +52,11 @@ pub struct RunnerParts {
     pub approver: Option<Arc<dyn Approver>>,
     pub approval_policy: ApprovalPolicy,
     pub hooks: TurnHooks,
+    /// Resolves references to secrets. Without it, there are none.
+    pub secrets: Option<Arc<dyn SecretSource>>,
     pub remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
     pub limits: TurnLimits,
     pub clock_and_ids: ClockAndIds,
-}
-
-/// The models of the agents.
-#[derive(Clone)]
-pub struct Models {
-    pub default: Arc<dyn Model>,
-    pub per_agent: BTreeMap<AgentName, Arc<dyn Model>>,
-}
-
-impl Models {
-    pub(crate) fn for_agent(&self, agent: &AgentName) -> &Arc<dyn Model> {
-        self.per_agent.get(agent).unwrap_or(&self.default)
-    }
-
-    fn largest_window(&self) -> usize {
-        let own = self.per_agent.values().map(|model| model.window());
-        own.fold(self.default.window(), usize::max)
-    }
 }
 
 /// The clock and the source of turn ids. Injected so that a turn can be repeated exactly.
@@ -105,6 +90,7 @@ pub(crate) struct RunnerInner {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) approval_policy: ApprovalPolicy,
     pub(crate) hooks: TurnHooks,
+    pub(crate) secrets: Option<Arc<dyn SecretSource>>,
     /// Tracks the running [`lango_domain::hooks::AfterTurn`] hooks.
     pub(crate) after_turn_tasks: TaskTracker,
     pub(crate) remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
@@ -122,6 +108,7 @@ impl Runner {
             approver,
             approval_policy,
             hooks,
+            secrets,
             remotes,
             limits,
             clock_and_ids,
@@ -137,6 +124,7 @@ impl Runner {
                 approver,
                 approval_policy,
                 hooks,
+                secrets,
                 after_turn_tasks: TaskTracker::new(),
                 remotes,
                 limits,
@@ -290,7 +278,8 @@ impl RunnerInner {
         let (mut log, unfinished) = prepared?;
         let permission = start.permission;
         match (start.request, unfinished) {
-            (Some(request), _) => {
+            (Some(mut request), _) => {
+                log.secrets.redact(&mut request);
                 let driver =
                     self.new_driver(log, request.content.text.clone(), permission, &signals);
                 driver.run(StartMode::New(request), updates).await;
@@ -346,9 +335,11 @@ impl RunnerInner {
         lock: TurnLock,
         updates: UnboundedSender<Update>,
     ) -> Result<TurnLog, StoreError> {
+        let principal = start.principal.clone();
         TurnLog::open(TurnLogOptions {
             session: start.session.clone(),
-            principal: start.principal.clone(),
+            secrets: TurnSecrets::load(self.secrets.clone(), principal.clone()).await?,
+            principal,
             store: Arc::clone(&self.store),
             clock_and_ids: self.clock_and_ids.clone(),
             updates,

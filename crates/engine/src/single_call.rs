@@ -10,8 +10,9 @@ use lango_domain::fence::{OUTPUT, unwrap_fence};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest, ToolCall};
 use serde_json::Value;
 
+use crate::agent_models::Models;
 use crate::hooks::TurnHooks;
-use crate::runner::{Models, Runner, RunnerInner};
+use crate::runner::{Runner, RunnerInner};
 
 impl Runner {
     /// Returns a runner whose turns consist of this call alone, made by the owner of the tool. Returns

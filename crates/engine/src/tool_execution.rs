@@ -5,11 +5,15 @@ use std::time::Duration;
 use lango_domain::content::MAX_ATTACHMENTS;
 use lango_domain::event::{EventBody, ToolCode};
 use lango_domain::model::ToolCall;
+use lango_domain::redaction::Redact;
+use lango_domain::secret_reference::SecretRedactor;
 use lango_domain::{Content, Label, Tool, ToolContext, ToolOutput, ToolOutputSink, Trust};
+use serde_json::Value;
 
 use crate::approval::PendingCall;
 use crate::driver::{ActiveAgent, Driver};
 use crate::flow::{UserText, cite_call};
+use crate::secrets::{LiveOutput, ReferencedSecret};
 use crate::turn_error::TurnError;
 
 /// The result of a tool call, as the model reads it.
@@ -82,6 +86,27 @@ impl ToolOutcome {
     }
 }
 
+impl Redact for ToolOutcome {
+    fn redact(&mut self, redactor: &SecretRedactor) {
+        match self {
+            Self::Succeeded { content, origin } => {
+                content.redact(redactor);
+                origin.label.redact(redactor);
+            }
+            Self::Failed {
+                reason,
+                origin,
+                advice,
+                ..
+            } => {
+                reason.redact(redactor);
+                origin.label.redact(redactor);
+                advice.redact(redactor);
+            }
+        }
+    }
+}
+
 impl Driver {
     /// Runs the call. A failure of the call is an outcome; only a failure to append events is an error.
     pub(crate) async fn run_tool(
@@ -106,6 +131,10 @@ impl Driver {
         } else {
             read_label.clone()
         };
+        let secrets = match self.log.secrets.referenced(tool, call).await {
+            Ok(secrets) => secrets,
+            Err(refused) => return Ok(refused),
+        };
         let context = self.tool_context(active, call, label);
         let pending = PendingCall {
             tool,
@@ -113,14 +142,16 @@ impl Driver {
             context: &context,
             user_text: &user_text,
             read_label,
+            secrets: &secrets,
         };
-        if let Some(denied) = self.check_approval(active, pending).await? {
+        if let Some(mut denied) = self.check_approval(active, pending).await? {
+            self.log.secrets.redact(&mut denied);
             return Ok(self.with_advice(call, denied).await);
         }
         // A result that is ready counts, even if the turn is stopped at the same time.
         let outcome = tokio::select! {
             biased;
-            outcome = self.run_with_timeout(tool, call, context) => outcome,
+            outcome = self.run_with_secrets(tool, call, context, &secrets) => outcome,
             () = self.stop.token.cancelled() => self.interrupted_outcome(),
         };
         Ok(self.with_advice(call, outcome).await)
@@ -133,15 +164,43 @@ impl Driver {
         )
     }
 
+    /// Runs the call with the values of the secrets that it refers to, and redacts them in its outcome.
+    async fn run_with_secrets(
+        &self,
+        tool: &Tool,
+        call: &ToolCall,
+        mut context: ToolContext,
+        referenced: &[ReferencedSecret],
+    ) -> ToolOutcome {
+        let secrets = &self.log.secrets;
+        let arguments = match secrets.resolve(tool, call, referenced).await {
+            Ok(arguments) => arguments,
+            Err(refused) => return refused,
+        };
+        context.redactor = secrets.redactor();
+        let live_output = LiveOutput::new(context.output_sink, &context.redactor);
+        context.output_sink = live_output.sink();
+        let mut outcome = self.run_with_timeout(tool, call, context, arguments).await;
+        live_output.finish();
+        if !tool.is_read_only(&call.arguments)
+            && let Err(error) = secrets.refresh().await
+        {
+            tracing::warn!(%error, "the values of secrets cannot be read");
+        }
+        secrets.redact(&mut outcome);
+        outcome
+    }
+
     /// Runs the call on its own task, so that a panic stays there and a timeout does not wait for it.
     async fn run_with_timeout(
         &self,
         tool: &Tool,
         call: &ToolCall,
         context: ToolContext,
+        arguments: Value,
     ) -> ToolOutcome {
         let (tool_name, timeout) = (&tool.name, self.limits.tool_timeout());
-        let running = tool.call(context, call.arguments.clone());
+        let running = tool.call(context, arguments);
         let task = AbortOnDrop(tokio::spawn(running));
         match tokio::time::timeout(timeout, task).await {
             Ok(Ok(Ok(ToolOutput { content, label }))) => ToolOutcome::Succeeded {
@@ -182,6 +241,7 @@ impl Driver {
             } else {
                 ToolOutputSink::disconnected()
             },
+            redactor: self.log.secrets.redactor(),
         }
     }
 

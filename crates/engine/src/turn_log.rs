@@ -16,6 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use crate::runner::ClockAndIds;
+use crate::secrets::TurnSecrets;
 use crate::turn_error::TurnError;
 
 /// The log of a session, open for one turn.
@@ -23,6 +24,8 @@ pub(crate) struct TurnLog {
     pub session: SessionId,
     pub principal: Principal,
     pub turn: TurnId,
+    /// Redacts everything that is stored or published.
+    pub secrets: Arc<TurnSecrets>,
     store: Arc<dyn SessionStore>,
     events: Arc<RwLock<Vec<Arc<Event>>>>,
     call_ids: Mutex<HashSet<CallId>>,
@@ -34,6 +37,7 @@ pub(crate) struct TurnLog {
 pub(crate) struct TurnLogOptions {
     pub session: SessionId,
     pub principal: Principal,
+    pub secrets: TurnSecrets,
     pub store: Arc<dyn SessionStore>,
     pub clock_and_ids: ClockAndIds,
     pub updates: UnboundedSender<Update>,
@@ -78,12 +82,14 @@ impl TurnLog {
         let TurnLogOptions {
             session,
             principal,
+            secrets,
             store,
             clock_and_ids,
             updates,
             history_window,
             lock,
         } = options;
+        let secrets = Arc::new(secrets);
         let key = SessionKeyRef {
             session: &session,
             principal: &principal,
@@ -99,6 +105,7 @@ impl TurnLog {
         let writer = LogWriter {
             session: session.clone(),
             principal: principal.clone(),
+            secrets: Arc::clone(&secrets),
             store: Arc::clone(&store),
             clock_and_ids,
             events: Arc::clone(&events),
@@ -110,6 +117,7 @@ impl TurnLog {
             session,
             principal,
             turn,
+            secrets,
             store,
             events,
             call_ids: Mutex::new(call_ids),
@@ -223,6 +231,7 @@ impl TurnLog {
 struct LogWriter {
     session: SessionId,
     principal: Principal,
+    secrets: Arc<TurnSecrets>,
     store: Arc<dyn SessionStore>,
     clock_and_ids: ClockAndIds,
     events: Arc<RwLock<Vec<Arc<Event>>>>,
@@ -275,10 +284,9 @@ impl LogWriter {
             session: &self.session,
             principal: &self.principal,
         };
-        let events = self
-            .store
-            .append(key, entries.into_iter().map(new_event).collect())
-            .await?;
+        let mut events: Vec<NewEvent> = entries.into_iter().map(new_event).collect();
+        self.secrets.redact(&mut events[..]);
+        let events = self.store.append(key, events).await?;
         // Extend the log first: a subscriber that has seen an event can find it in the log.
         self.events
             .write()

@@ -108,6 +108,7 @@ fn gateway(stores: Stores, port: u16) -> Result<Gateway, Box<dyn Error>> {
         approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),
+        secrets: None,
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
         clock_and_ids: script_runner::clock_and_ids(),

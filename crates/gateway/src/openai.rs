@@ -140,7 +140,12 @@ async fn create_completion(
     caller: Caller,
     JsonBody(body): JsonBody<ChatBody>,
 ) -> Result<Response, ApiError> {
-    let chat = ChatRequest::parse(body, &gateway.team())?;
+    let mut chat = ChatRequest::parse(body, &gateway.team())?;
+    // The history is compared with logs, which contain no secrets, and may be imported.
+    gateway
+        .runtime()
+        .redact(caller.principal(), &mut chat)
+        .await?;
     let matched =
         session_match::find_or_create_session(&gateway, caller.principal(), &chat).await?;
     let key = SessionKey {

@@ -30,7 +30,8 @@ pub enum ProviderKind {
 pub struct ProviderSettings {
     /// API dialect of the provider; not needed for the ids openai, anthropic, gemini and ollama.
     pub r#type: Option<ProviderKind>,
-    /// API key; prefer `${NAME}`, which reads an environment variable, over the key itself.
+    /// API key; prefer `${NAME}`, which reads an environment variable, or `vault:NAME`, which reads the vault, over the key
+    /// itself.
     pub api_key: Option<Secret>,
     /// Base URL; not needed for the provider's default address.
     #[serde(serialize_with = "serialize_redacted")]

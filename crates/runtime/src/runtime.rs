@@ -4,6 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use lango_domain::approval::Approver;
 use lango_domain::event::{Principal, SessionId};
+use lango_domain::redaction::Redact;
 use lango_domain::session::SessionKey;
 use lango_domain::{AgentName, StoreError};
 use lango_engine::{Runner, TurnPermission, TurnStream, UnfinishedTurn};
@@ -171,6 +172,15 @@ impl Runtime {
     /// Returns the names of all agents and of all tools of the current team.
     pub fn agents_and_tools(&self) -> (Vec<String>, Vec<String>) {
         self.runner().agents_and_tools()
+    }
+
+    /// Removes the values of a principal's secrets from something that is stored without a turn.
+    pub async fn redact(
+        &self,
+        principal: &Principal,
+        value: &mut (impl Redact + ?Sized),
+    ) -> Result<(), StoreError> {
+        self.runner().redact(principal, value).await
     }
 
     /// Returns the turn that [`TurnSpec::resume`] would resume.

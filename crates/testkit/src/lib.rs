@@ -9,6 +9,7 @@ pub mod pdf;
 pub mod script;
 pub mod script_runner;
 pub mod scripted;
+pub mod scripted_secrets;
 pub mod stores;
 mod tool_context;
 mod transcript;

@@ -177,6 +177,7 @@ fn runner_parts(
         approver: Some(ScriptedApprover::new(&script.approvals)),
         approval_policy: approval_policy(script)?,
         hooks: turn_hooks(script),
+        secrets: None,
         remotes,
         limits: turn_limits(script)?,
         clock_and_ids: clock_and_ids(),

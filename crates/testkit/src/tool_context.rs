@@ -17,5 +17,6 @@ pub fn tool_context_for(agent: &str) -> ToolContext {
         call: CallId::new("c1"),
         label: Default::default(),
         output_sink: ToolOutputSink::disconnected(),
+        redactor: Default::default(),
     }
 }

@@ -100,8 +100,8 @@ impl Shell {
         let timeout = request.timeout.unwrap_or(default).min(parts.max_duration);
         let (line, folder) = (request.command_line(), request.folder.clone());
         let output = self.inner.outputs.create(context);
-        let mut running =
-            RunningCommand::start(parts, self.readable_etc_paths(), request, output).await?;
+        let (public, redactor) = (self.readable_etc_paths(), &context.redactor);
+        let mut running = RunningCommand::start(parts, public, request, output, redactor).await?;
         self.record_command(context, folder, line);
         let result = running.finish(timeout, &context.output_sink).await;
         report::format_result(parts, &result)
@@ -119,6 +119,7 @@ impl Shell {
     /// command runs.
     fn record_command(&self, context: &ToolContext, folder: PathBuf, line: String) {
         let (journal, context) = (self.inner.parts.journal.clone(), context.clone());
+        let line = context.redactor.redact(&line).into_owned();
         tokio::task::spawn_blocking(move || journal.record_command(&context, &folder, &line));
     }
 }

@@ -36,6 +36,7 @@ pub fn predict_all<'a>(
         catalog: Default::default(),
         approver: None,
         recording: &Recording::Off,
+        secrets: None,
         remote_agents: None,
     };
     let conversation = Assistant::open(&loaded, &environment, means)?;

@@ -5,6 +5,8 @@ use lango_domain::spanned::{self, SchemaLookup};
 use lango_text::secret_scan::{SecretScanner, has_url_password, mask_secrets};
 use serde_json::{Map, Value};
 
+use crate::vault_settings::vault_name;
+
 const REDACTED: &str = "***";
 
 /// A position in the schema of the settings. `schema` is none for values that the schema does not
@@ -96,6 +98,7 @@ impl<'a> SchemaPosition<'a> {
             Value::String(text) => {
                 let is_key = self.is_for_secrets()
                     && !is_variable_reference(text)
+                    && !is_vault_reference(text)
                     && Secret::new(text.as_str()).is_redactable();
                 (is_key || has_url_password(text)).then(Vec::new)
             }
@@ -132,8 +135,11 @@ fn unique_key(map: &Map<String, Value>, name: String) -> String {
 }
 
 /// Redacts a secret text except for its `${NAME}` references, so that the user sees which variables
-/// it reads.
+/// it reads. A reference to the vault is no secret either.
 fn redact_except_variables(text: &str) -> String {
+    if is_vault_reference(text) {
+        return text.to_owned();
+    }
     let (mut redacted, mut rest) = (String::new(), text);
     while let Some(start) = rest.find("${") {
         let end = rest[start..]
@@ -169,6 +175,11 @@ pub(super) fn redact_message(message: &str) -> String {
 
 fn is_likely_secret(text: &str) -> bool {
     SecretScanner::default().find_secret(text).is_some()
+}
+
+/// Returns true if the text names a secret of the vault: `vault:NAME`.
+fn is_vault_reference(text: &str) -> bool {
+    matches!(vault_name(text), Some(Ok(_)))
 }
 
 /// Returns true if the text is exactly one variable reference: `${NAME}`.

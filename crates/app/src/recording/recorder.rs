@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -13,6 +13,8 @@ use lango_domain::ReadableKinds;
 use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, Approver};
 use lango_domain::event::SessionId;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
+use lango_domain::redaction::Redact;
+use lango_domain::secret_reference::SecretRedactor;
 use lango_domain::{Tool, ToolError};
 use lango_engine::{ClockAndIds, Models};
 use lango_models::Secret;
@@ -28,6 +30,8 @@ pub struct Recorder {
     /// Open once the turn has started.
     file: Mutex<Option<File>>,
     secrets: Vec<Secret>,
+    /// The secrets of the vault.
+    redactor: RwLock<SecretRedactor>,
     problems: Mutex<Vec<String>>,
 }
 
@@ -38,6 +42,7 @@ impl Recorder {
             path: path.to_owned(),
             file: Mutex::default(),
             secrets,
+            redactor: RwLock::default(),
             problems: Mutex::default(),
         };
         match path.symlink_metadata() {
@@ -46,6 +51,19 @@ impl Recorder {
             )),
             Err(_) => Ok(Arc::new(recorder)),
         }
+    }
+
+    /// Redacts these values from now on.
+    pub(super) fn learn(&self, redactor: SecretRedactor) {
+        *self
+            .redactor
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = redactor;
+    }
+
+    pub(super) fn redactor(&self) -> SecretRedactor {
+        let redactor = self.redactor.read().unwrap_or_else(PoisonError::into_inner);
+        redactor.clone()
     }
 
     /// Creates the file and starts recording the turn.
@@ -177,6 +195,7 @@ impl Recorder {
     fn write(&self, line: &RecordingLine) {
         let mut value = serde_json::to_value(line).unwrap_or_default();
         self.redact(&mut value);
+        value.redact(&self.redactor());
         let text = value.to_string();
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = file.as_mut() else { return };
@@ -210,7 +229,7 @@ impl Recorder {
     fn is_split_secret(&self, fragments: &[Fragment]) -> bool {
         let text: String = fragments.iter().filter_map(fragment_text).collect();
         let is_in = |secret: &Secret| secret.is_redactable() && secret.redact(&text) != text;
-        self.secrets.iter().any(is_in)
+        self.secrets.iter().any(is_in) || self.redactor().finds_in(&text)
     }
 }
 

@@ -15,6 +15,8 @@ mod reference;
 #[cfg(test)]
 mod routing;
 #[cfg(test)]
+mod secrets;
+#[cfg(test)]
 mod team;
 
 #[cfg(test)]

@@ -385,6 +385,7 @@ async fn offline_first_skips_the_orchestrator_call() {
         catalog: Default::default(),
         approver: None,
         recording: &recording,
+        secrets: None,
         remote_agents: None,
     };
     let assistant = lango_app::Assistant::open(&loaded, &machine.environment, options).unwrap();

@@ -94,5 +94,6 @@ fn tool_context(message: OutgoingMessage<'_>) -> Result<ToolContext, String> {
         call: CallId::new(message.key()),
         label: delivery.message.label.clone(),
         output_sink: ToolOutputSink::disconnected(),
+        redactor: Default::default(),
     })
 }

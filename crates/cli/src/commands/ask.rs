@@ -41,7 +41,10 @@ pub fn run(global: &GlobalArgs, ask: &AskArgs) -> Result<ExitCode, CliError> {
         Recording::Replay(_) => Vec::new(),
         Recording::Off | Recording::Record(_) => request.adapt_to(assistant.readable),
     };
+    let runtime = runtime()?;
     if let Recording::Record(recorder) = &recording {
+        let learned = runtime.block_on(assistant.prepare_recorder(recorder, &Principal::local()));
+        learned.map_err(|error| CliError::usage(error.to_string()))?;
         recorder
             .start(&session, &request)
             .map_err(|error| CliError::usage(error.to_string()))?;
@@ -49,7 +52,6 @@ pub fn run(global: &GlobalArgs, ask: &AskArgs) -> Result<ExitCode, CliError> {
     let mut printer = TurnPrinter::new(global.json, ask.deltas);
     printer.print_warnings(&assistant.warnings);
     printer.print_warnings(&file_warnings);
-    let runtime = runtime()?;
     let spec = TurnSpec::request(request.into_turn(session, Principal::local()));
     runtime.block_on(run_turn(&assistant, spec, &mut printer))?;
     runtime.block_on(super::wait_for_hooks(&assistant));
@@ -83,6 +85,7 @@ fn open_assistant(
         catalog,
         approver: approver(ask.yes),
         recording,
+        secrets: None,
         remote_agents: None,
     };
     Ok(Assistant::open(

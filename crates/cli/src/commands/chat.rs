@@ -238,6 +238,7 @@ fn open_assistant(
         catalog: toolset.catalog().clone(),
         approver: approver(yes),
         recording: &Recording::Off,
+        secrets: None,
         remote_agents: Some(remote_agents),
     };
     Ok(Assistant::open(

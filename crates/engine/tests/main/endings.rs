@@ -222,10 +222,9 @@ fn runner(stuck: Stuck, seconds: u64) -> Runner {
         _ => Arc::new(ScriptedModel::new(script.replies, 128_000)),
     };
     let hooks = TurnHooks {
-        context_sources: if stuck == Stuck::Source {
-            vec![Arc::new(Never)]
-        } else {
-            Vec::new()
+        context_sources: match stuck {
+            Stuck::Source => vec![Arc::new(Never)],
+            _ => Vec::new(),
         },
         digest_source: (stuck == Stuck::Digest).then(|| Arc::new(Never) as Arc<dyn DigestSource>),
         advisor: (stuck == Stuck::Advisor).then(|| Arc::new(Never) as Arc<dyn Advisor>),
@@ -250,6 +249,7 @@ fn runner(stuck: Stuck, seconds: u64) -> Runner {
         }),
         approval_policy: ApprovalPolicy::default(),
         hooks,
+        secrets: None,
         remotes: BTreeMap::new(),
         limits: TurnLimits {
             seconds: seconds.try_into().unwrap(),
@@ -420,6 +420,7 @@ async fn a_tool_that_blocks_its_thread_does_not_block_the_turn() {
         approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),
+        secrets: None,
         remotes: BTreeMap::new(),
         limits: TurnLimits {
             seconds: 1.try_into().unwrap(),

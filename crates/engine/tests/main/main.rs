@@ -9,6 +9,8 @@ mod recovery;
 #[cfg(test)]
 mod requests;
 #[cfg(test)]
+mod secrets;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod turns;

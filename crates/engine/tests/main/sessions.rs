@@ -51,6 +51,7 @@ pub fn runner(script: &str, store: Arc<dyn SessionStore>) -> Runner {
         approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),
+        secrets: None,
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
         clock_and_ids: script_runner::clock_and_ids(),

@@ -4,6 +4,8 @@ use axum::http::StatusCode;
 use lango_domain::Content;
 use lango_domain::content::Attachment;
 use lango_domain::markers::ATTACHMENTS_ONLY_REQUEST;
+use lango_domain::redaction::Redact;
+use lango_domain::secret_reference::SecretRedactor;
 use lango_text::suggest;
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
@@ -137,6 +139,19 @@ pub(crate) struct ChatRequest {
     pub history: Vec<ChatMessage>,
     pub request: Content,
     pub response_mode: ResponseMode,
+}
+
+impl Redact for ChatRequest {
+    fn redact(&mut self, redactor: &SecretRedactor) {
+        self.system.redact(redactor);
+        self.request.redact(redactor);
+        for message in &mut self.history {
+            match message {
+                ChatMessage::User(content) => content.redact(redactor),
+                ChatMessage::Assistant(text) => text.redact(redactor),
+            }
+        }
+    }
 }
 
 /// A message of the conversation so far.

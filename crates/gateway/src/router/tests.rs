@@ -49,6 +49,7 @@ fn gateway(a2a: A2aSettings) -> Gateway {
         approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),
+        secrets: None,
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
         clock_and_ids: script_runner::clock_and_ids(),

@@ -244,6 +244,7 @@ fn team(
             context_sources: vec![bridge.context_source()],
             ..TurnHooks::default()
         },
+        secrets: None,
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
         clock_and_ids: lango_engine::ClockAndIds {

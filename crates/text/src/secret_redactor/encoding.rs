@@ -106,7 +106,7 @@ fn add_base64_forms(
         .map(character)
         .collect();
     forms.insert(form.clone());
-    if bits % 6 == 0 {
+    if bits.is_multiple_of(6) {
         return;
     }
     form.push(character(bits / 6));

@@ -206,6 +206,7 @@ mod tests {
             call: CallId::new("c1"),
             label: Default::default(),
             output_sink: ToolOutputSink::disconnected(),
+            redactor: Default::default(),
         }
     }
 

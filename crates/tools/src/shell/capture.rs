@@ -1,6 +1,9 @@
 //! Captures the output of a command for the model: its start and its end, in constant space.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
+
+use lango_domain::secret_reference::{RedactedStream, SecretRedactor};
 
 /// Number of bytes kept of the start, and of the end.
 const HALF_BYTES: usize = 12 * 1024;
@@ -10,8 +13,50 @@ pub struct Capture {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
+    decoder: TextDecoder,
+}
+
+/// Decodes text that arrives in pieces.
+#[derive(Default)]
+struct TextDecoder {
     /// The first bytes of a character that is not complete yet.
     partial_char: Vec<u8>,
+}
+
+/// Removes the values of secrets from output before it is kept in any form. Without secrets, pieces
+/// stay as they are; with secrets, bytes that are no text are replaced.
+pub struct OutputRedaction {
+    decoder: TextDecoder,
+    stream: Option<RedactedStream>,
+}
+
+impl OutputRedaction {
+    pub fn new(redactor: &SecretRedactor) -> Self {
+        let stream = (!redactor.is_empty()).then(|| RedactedStream::new(redactor.clone()));
+        Self {
+            decoder: TextDecoder::default(),
+            stream,
+        }
+    }
+
+    /// Adds a piece and returns what may be kept of the output so far.
+    pub fn push<'p>(&mut self, piece: &'p [u8]) -> Cow<'p, [u8]> {
+        match &mut self.stream {
+            Some(stream) => Cow::Owned(stream.push(&self.decoder.decode(piece)).into_bytes()),
+            None => Cow::Borrowed(piece),
+        }
+    }
+
+    /// Returns the rest at the end of the output.
+    pub fn finish(&mut self) -> Vec<u8> {
+        let Some(stream) = &mut self.stream else {
+            return Vec::new();
+        };
+        let partial = std::mem::take(&mut self.decoder.partial_char);
+        let mut rest = stream.push(&String::from_utf8_lossy(&partial));
+        rest.push_str(&stream.finish());
+        rest.into_bytes()
+    }
 }
 
 impl Capture {
@@ -23,7 +68,7 @@ impl Capture {
         self.tail.extend(&piece[space..]);
         let excess = self.tail.len().saturating_sub(HALF_BYTES);
         self.tail.drain(..excess);
-        self.decode(piece)
+        self.decoder.decode(piece)
     }
 
     /// Returns the number of bytes that were dropped.
@@ -49,7 +94,9 @@ impl Capture {
             String::from_utf8_lossy(tail)
         )
     }
+}
 
+impl TextDecoder {
     fn decode(&mut self, piece: &[u8]) -> String {
         self.partial_char.extend_from_slice(piece);
         let end = whole_chars_len(&self.partial_char);
@@ -98,6 +145,26 @@ mod tests {
         let text = capture.text("[…]");
         assert!(text.starts_with("START") && text.ends_with("€ENDE") && text.contains("\n[…]\n"));
         assert!(text.len() < 2 * HALF_BYTES + 10 && capture.omitted_bytes() > 900_000);
+    }
+
+    /// B130
+    #[test]
+    fn secrets_are_removed_before_output_is_kept() {
+        let redactor = SecretRedactor::new([("A".to_owned(), "geheimnis-€-1".to_owned())]);
+        for size in [1, 2, 3, 7, 100] {
+            let mut redaction = OutputRedaction::new(&redactor);
+            let output = "x geheimnis-€-1 y gehe€".as_bytes();
+            let mut kept: Vec<u8> = output
+                .chunks(size)
+                .flat_map(|piece| redaction.push(piece).into_owned())
+                .collect();
+            kept.extend(redaction.finish());
+            let kept = String::from_utf8(kept).unwrap();
+            assert_eq!(kept, "x [secret A: set, hidden] y gehe€", "{size}");
+        }
+        let mut redaction = OutputRedaction::new(&SecretRedactor::default());
+        assert_eq!(*redaction.push(&[0xff, 0xe2]), [0xff, 0xe2]);
+        assert!(redaction.finish().is_empty());
     }
 
     #[test]

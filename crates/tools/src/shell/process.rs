@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use lango_domain::secret_reference::SecretRedactor;
 use lango_domain::{ToolError, ToolOutputSink};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
-use super::capture::Capture;
+use super::capture::{Capture, OutputRedaction};
 use super::command::CommandRequest;
 use super::outputs::StoredOutput;
 use super::{ShellParts, environment};
@@ -30,6 +31,8 @@ pub struct RunningCommand {
     messages: Option<Lines<BufReader<ChildStderr>>>,
     /// The complete output.
     stored_output: StoredOutput,
+    /// Applied before anything is stored, captured or shown.
+    redaction: OutputRedaction,
     capture: Capture,
     confined_by: Vec<String>,
     started: Instant,
@@ -64,6 +67,7 @@ impl RunningCommand {
         public: &[PathBuf],
         request: CommandRequest,
         stored_output: StoredOutput,
+        redactor: &SecretRedactor,
     ) -> Result<Self, ToolError> {
         let failed =
             |error: &dyn std::fmt::Display| ToolError(format!("cannot start the command: {error}"));
@@ -98,6 +102,7 @@ impl RunningCommand {
             output,
             messages: Some(BufReader::new(stderr).lines()),
             stored_output,
+            redaction: OutputRedaction::new(redactor),
             capture: Capture::default(),
             confined_by: Vec::new(),
             started: Instant::now(),
@@ -117,6 +122,8 @@ impl RunningCommand {
             Ok(end) => end,
             Err(_elapsed) => CommandEnd::TimedOut,
         };
+        let rest = self.redaction.finish();
+        self.keep(&rest, sink);
         self.shut_down().await;
         let id = self
             .stored_output
@@ -144,8 +151,8 @@ impl RunningCommand {
             tokio::select! {
                 read = self.output.read(&mut piece) => match read {
                     Ok(length) if length > 0 => {
-                        self.stored_output.write(&piece[..length]);
-                        sink.send(&self.capture.push(&piece[..length]));
+                        let kept = self.redaction.push(&piece[..length]);
+                        self.keep(&kept, sink);
                     }
                     _ => is_open = false,
                 },
@@ -156,6 +163,13 @@ impl RunningCommand {
             (Some(end), _) => end,
             (None, Some(_)) => self.wait_for_end().await,
             (None, None) => CommandEnd::Lost,
+        }
+    }
+
+    fn keep(&mut self, piece: &[u8], sink: &ToolOutputSink) {
+        if !piece.is_empty() {
+            self.stored_output.write(piece);
+            sink.send(&self.capture.push(piece));
         }
     }
 
@@ -211,9 +225,10 @@ pub async fn probe_confinement(parts: &ShellParts) -> Result<Vec<String>, String
         env: Vec::new(),
         extra_read_paths: Vec::new(),
     };
-    let started =
-        RunningCommand::start(parts, &readable_etc(), request, StoredOutput::discarded()).await;
-    let mut running = started.map_err(|ToolError(reason)| reason)?;
+    let (public, redactor) = (readable_etc(), SecretRedactor::default());
+    let output = StoredOutput::discarded();
+    let started = RunningCommand::start(parts, &public, request, output, &redactor);
+    let mut running = started.await.map_err(|ToolError(reason)| reason)?;
     match running
         .finish(SHUTDOWN_TIMEOUT, &ToolOutputSink::disconnected())
         .await

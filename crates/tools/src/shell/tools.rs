@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use grep_matcher::Matcher as _;
 use grep_regex::RegexMatcher;
-use lango_domain::{Destination, Intent, OutgoingData, Safety, Tool, ToolError};
+use lango_domain::flow::ANY_ADDRESS;
+use lango_domain::{Destination, Intent, OutgoingData, Safety, SecretField, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -35,7 +36,8 @@ struct ExecShellArgs {
     timeout: Option<u64>,
     #[schemars(description = "What the command reads from standard input.")]
     stdin: Option<String>,
-    /// Variables for the command, used in it as "$NAME". Values that are not yours belong here, not into the line.
+    /// Variables for the command, used in it as "$NAME". Values that are not yours belong here, not into the line;
+    /// a secret as `{{secret:NAME}}`.
     #[serde(default)]
     env: BTreeMap<String, String>,
 }
@@ -46,6 +48,9 @@ struct ExecStartArgs {
     command: String,
     /// The folder to run it in, relative to the workspace; the workspace itself by default.
     cwd: Option<String>,
+    /// Variables for the command, used in it as "$NAME"; a secret as `{{secret:NAME}}`.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -86,12 +91,9 @@ pub fn tools(shell: &Shell) -> Vec<Tool> {
 /// address (B103).
 fn with_network(shell: &Shell, tool: Tool) -> Tool {
     match shell.inner.parts.settings.network {
-        true => tool.with_outgoing(|args: Value| {
-            let data = args["command"].as_str().unwrap_or_default().to_owned();
-            OutgoingData {
-                to: Destination::Host("any address".to_owned()),
-                data,
-            }
+        true => tool.with_outgoing(|args: Value| OutgoingData {
+            to: Destination::Host(ANY_ADDRESS.to_owned()),
+            data: args["command"].as_str().unwrap_or_default().to_owned(),
         }),
         false => tool,
     }
@@ -120,6 +122,7 @@ fn exec_shell(shell: Shell) -> Tool {
     })
     .with_read_only_calls(move |args| read_only_shell.is_read_only(args))
     .with_plain_result(report::printed_output)
+    .with_secret_fields([SecretField::Values("env")])
     .with_untrusted_output()
     .with_private_output()
     .with_phrases([
@@ -139,9 +142,11 @@ fn exec_start(shell: Shell) -> Tool {
         async move {
             shell.inner.jobs.check_capacity()?;
             let request = shell.command_request(args.command.clone(), args.cwd.as_deref(), String::new(), None)?;
+            let request = CommandRequest { env: environment::check_variables(args.env)?, ..request };
             let folder = request.folder.clone();
             let output = shell.inner.outputs.create(&context);
-            let running = RunningCommand::start(&shell.inner.parts, shell.readable_etc_paths(), request, output).await?;
+            let (parts, public) = (&shell.inner.parts, shell.readable_etc_paths());
+            let running = RunningCommand::start(parts, public, request, output, &context.redactor).await?;
             shell.record_command(&context, folder, args.command.clone());
             let id = shell.inner.jobs.adopt(&shell, &context, args.command, running);
             Ok(format!(
@@ -152,8 +157,12 @@ fn exec_start(shell: Shell) -> Tool {
     })
     .with_intent(move |_, args: ExecStartArgs| {
         let shell = intent_shell.clone();
-        async move { shell.intent(&args.command, args.cwd.as_deref(), None) }
+        async move {
+            let intent = shell.intent(&args.command, args.cwd.as_deref(), None)?;
+            Ok(environment::with_variables(intent, &environment::check_variables(args.env)?))
+        }
     })
+    .with_secret_fields([SecretField::Values("env")])
     .with_phrases(["start [the] [server|command] {command}", "(run|start) {command} and keep it running"])
 }
 

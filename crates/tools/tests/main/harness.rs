@@ -106,6 +106,7 @@ pub fn context() -> ToolContext {
         call: CallId::new("c1"),
         label: Default::default(),
         output_sink: ToolOutputSink::disconnected(),
+        redactor: Default::default(),
     }
 }
 

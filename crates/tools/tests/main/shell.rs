@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lango_domain::{Safety, Tool, ToolContext, ToolError, ToolOutputSink};
+use lango_domain::secret_reference::SecretRedactor;
+use lango_domain::{Safety, SecretField, Tool, ToolContext, ToolError, ToolOutputSink};
 use lango_tools::shell::{SandboxChoice, tools};
 use serde_json::{Value, json};
 
@@ -290,6 +291,92 @@ async fn variables_pass_values_without_making_them_part_of_the_line() {
         let args = json!({ "command": "true", "env": { name: "x" } });
         let error = call(&tools, "exec_shell", args).await.unwrap_err();
         assert!(error.contains("`env`"), "{name}: {error}");
+    }
+}
+
+/// B130: a command receives the value, and its output is stored, shown and returned without it.
+#[tokio::test]
+async fn output_is_kept_without_secrets() {
+    let value = "hunter22-Zq8/7=";
+    let harness = ShellHarness::new(SandboxChoice::On);
+    let tools = tools(&harness.shell());
+    let shown = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&shown);
+    let context = ToolContext {
+        output_sink: ToolOutputSink::new(move |text| sink.lock().unwrap().push_str(text)),
+        redactor: SecretRedactor::new([("TOKEN".to_owned(), value.to_owned())]),
+        ..context()
+    };
+    // In parts, in other forms, and where a long output is cut.
+    let command = "test \"$T\" = hunter22-Zq8/7= && printf 'a %s ' \"$T\"; printf %s \"$T\" | base64; printf %s \"user:$T\" | base64; \
+        printf %s \"$T\" | od -An -tx1 | tr -d ' \\n'; for i in $(seq 4000); do printf 'line %s of %s\\n' $i \"$T\"; done";
+    for (tool, args) in [
+        (
+            "exec_shell",
+            json!({ "command": command, "env": { "T": value } }),
+        ),
+        (
+            "exec_start",
+            json!({ "command": command, "env": { "T": value } }),
+        ),
+    ] {
+        let output = call_as(context.clone(), &tools, tool, args).await.unwrap();
+        let id = parse_id(&output);
+        for _ in 0..1_000 {
+            let status = call_as(context.clone(), &tools, "exec_status", json!({})).await;
+            if !status.unwrap().contains("has been running") {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let all = json!({ "id": id, "start_line": 1, "lines": 2_000 });
+        let stored = call_as(context.clone(), &tools, "exec_output", all).await;
+        for text in [output, stored.unwrap(), shown.lock().unwrap().clone()] {
+            assert!(
+                !text.contains("hunter22") && !text.contains("68756e74"),
+                "{tool}: {text}"
+            );
+            assert!(
+                !text.contains("aHVudGVyMjI") && !text.contains("h1bnRlcjIy"),
+                "{tool}: {text}"
+            );
+        }
+    }
+    assert!(
+        shown
+            .lock()
+            .unwrap()
+            .starts_with("a [secret TOKEN: set, hidden] [secret TOKEN: set, hidden]")
+    );
+    for file in walk(&harness.at("data")) {
+        let bytes = std::fs::read(&file).unwrap();
+        assert!(
+            !String::from_utf8_lossy(&bytes).contains("hunter22"),
+            "{}",
+            file.display()
+        );
+    }
+}
+
+fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().flatten();
+    let below = entries.flat_map(|entry| match entry.path() {
+        path if path.is_dir() => walk(&path),
+        path => vec![path],
+    });
+    below.collect()
+}
+
+/// B130
+#[test]
+fn commands_accept_secrets_in_variables_only() {
+    let harness = ShellHarness::new(SandboxChoice::On);
+    for tool in tools(&harness.shell()) {
+        let expected: &[SecretField] = match tool.name.as_str() {
+            "exec_shell" | "exec_start" => &[SecretField::Values("env")],
+            _ => &[],
+        };
+        assert_eq!(tool.secret_fields, expected, "{}", tool.name);
     }
 }
 

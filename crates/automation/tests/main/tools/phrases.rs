@@ -52,6 +52,7 @@ async fn ask_in(fixture: &ToolFixture, mode: TeamMode, text: &str) -> Reaction {
         approver: Some(Arc::new(ApproveAll::default())),
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),
+        secrets: None,
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
         clock_and_ids: ClockAndIds {

@@ -225,6 +225,7 @@ pub fn context(session: &str) -> ToolContext {
         call: CallId::new("call-1"),
         label: Label::default(),
         output_sink: ToolOutputSink::disconnected(),
+        redactor: Default::default(),
     }
 }
 

@@ -27,6 +27,7 @@ impl LocalScheduler {
             catalog: toolset.catalog().clone(),
             approver: None,
             recording: &Recording::Off,
+            secrets: None,
             remote_agents: None,
         };
         let assistant = Assistant::open(&context.loaded, &context.environment, options)?;

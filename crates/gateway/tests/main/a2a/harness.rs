@@ -174,6 +174,7 @@ fn team(stores: &Stores, script: &str, now: &Clock) -> (ServedTeam, Runner) {
         approver: None,
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),
+        secrets: None,
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
         clock_and_ids: lango_engine::ClockAndIds {
