@@ -39,6 +39,7 @@ pub mod stores;
 pub mod tasks;
 pub mod tool;
 pub mod usage;
+pub mod vault;
 
 pub use agent::{
     Agent, AgentLocation, AgentName, AgentSpec, AgentTree, InvalidAgentName, Prefix, SkippedAgent,

@@ -15,6 +15,7 @@ use crate::memory::MemoryStore;
 use crate::session::SessionStore;
 use crate::session_catalog::SessionCatalog;
 use crate::tasks::TaskStore;
+use crate::vault::VaultStore;
 
 /// The stores of a process, opened once and handed down. Cheap to clone.
 #[derive(Clone)]
@@ -30,6 +31,7 @@ pub struct Stores {
     pub knowledge: Arc<dyn KnowledgeStore>,
     pub inquiries: Arc<dyn InquiryStore>,
     pub automation: Arc<dyn AutomationStore>,
+    pub vault: Arc<dyn VaultStore>,
     /// Everything that is learned, to forget it in one step.
     pub learned: Arc<dyn LearnedDataStore>,
     pub maintenance: Arc<dyn StoreMaintenance>,

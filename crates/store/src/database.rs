@@ -17,6 +17,7 @@ use crate::error::sqlite_error;
 use crate::graph;
 use crate::knowledge;
 use crate::memory;
+use crate::vault;
 
 /// SQLite's application id of a Lango store: "Lang". Files with another id are refused.
 const APPLICATION_ID: i64 = 0x4c61_6e67;
@@ -78,6 +79,7 @@ const MIGRATIONS: &[&str] = &[
 ",
     blobs::TABLES,
     automation::TABLES,
+    vault::TABLES,
 ];
 
 /// The location of a store.

@@ -25,6 +25,7 @@ mod session_search;
 mod sessions;
 mod settings;
 mod store;
+mod vault;
 mod writer;
 
 pub use database::{StoreLocation, log_file};

@@ -157,6 +157,7 @@ impl SqliteStore {
             knowledge: store.clone(),
             inquiries: store.clone(),
             automation: store.clone(),
+            vault: store.clone(),
             learned: store.clone(),
             maintenance: store,
         }

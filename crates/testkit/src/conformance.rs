@@ -15,6 +15,7 @@ pub mod memory;
 pub mod saved_workflows;
 pub mod sessions;
 pub mod tasks;
+pub mod vault;
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use lango_engine::InMemorySessionStore;
 use lango_store::{SqliteStore, StoreLocation};
 use lango_testkit::conformance::{
     access_tokens, automation, blobs, catalog, documents, forget, graph, inquiries, knowledge,
-    maintenance, memory, saved_workflows, sessions, tasks,
+    maintenance, memory, saved_workflows, sessions, tasks, vault,
 };
 
 use crate::setup::open;
@@ -56,6 +56,8 @@ conforms! {
     inquiries_conform: |stores| inquiries::check(&stores);
     /// B74
     saved_workflows_conform: |stores| saved_workflows::check(&stores);
+    /// B74
+    vault_conforms: |stores| vault::check(&stores);
     /// B74
     forgetting_conforms: |stores| forget::check(&stores);
 }
