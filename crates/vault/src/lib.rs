@@ -1,0 +1,29 @@
+//! The vault: records encrypted at rest, secrets that tools use by reference, keys, cryptography, and
+//! their tools.
+
+mod cipher;
+mod digest;
+mod error;
+mod export;
+mod key_file;
+mod keys;
+mod management;
+mod secrets;
+mod settings;
+mod slots;
+mod source;
+mod tools;
+mod unlocked_file;
+mod vault;
+
+pub use digest::HashAlgorithm;
+pub use error::VaultError;
+pub use export::{ExistingRecords, ImportReport};
+pub use keys::{KeyEntry, KeyPurpose, MadeSignature, PublicKey};
+pub use management::{MIN_PASSPHRASE, VaultState, VaultStatus};
+pub use secrets::{BindingChange, MAX_SECRET_BYTES, SecretEntry, StoredSecret};
+pub use settings::VaultSettings;
+pub use slots::PassphraseCost;
+pub use source::VaultSecrets;
+pub use tools::{LazyVault, SecretPrompt, SharedPrompt, VaultTools, tools};
+pub use vault::{KeySources, OpenRecord, OpenedBy, Vault};
