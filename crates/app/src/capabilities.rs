@@ -14,6 +14,7 @@ use crate::knowledge_base::knowledge_base_tools;
 use crate::lazy_stores::LazyStores;
 use crate::memory::memory_tools;
 use crate::toolset::Toolset;
+use crate::vault::{vault_checks, vault_tools};
 
 /// Everything from which capabilities build their tools.
 pub struct CapabilityContext<'a> {
@@ -52,7 +53,7 @@ type ChecksFn = for<'a> fn(&'a LoadedConfig, &'a Environment) -> BoxFuture<'a, V
 
 /// All capabilities, in the order of their tools. A new one is a line here and a field in `Settings`;
 /// its settings are guarded in project files unless `config/project.rs` allows them.
-const CAPABILITIES: [Capability; 7] = [
+const CAPABILITIES: [Capability; 8] = [
     Capability {
         tools: |context| Ok(context.toolset.tools()),
         checks: check_operator,
@@ -80,6 +81,10 @@ const CAPABILITIES: [Capability; 7] = [
     Capability {
         tools: automation_tools,
         checks: automation_checks,
+    },
+    Capability {
+        tools: vault_tools,
+        checks: vault_checks,
     },
 ];
 

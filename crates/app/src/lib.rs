@@ -24,6 +24,7 @@ mod settings;
 mod store;
 mod team;
 mod toolset;
+mod vault;
 mod vault_settings;
 
 /// The crates of the capabilities, for commands that work on them directly.
@@ -33,6 +34,7 @@ pub mod capability {
     pub use lango_graph as graph;
     pub use lango_memory as memory;
     pub use lango_tools as tools;
+    pub use lango_vault as vault;
 }
 
 pub use assistant::{Assistant, AssistantOptions, StartError, known_secrets, new_session};

@@ -25,7 +25,7 @@ pub struct Settings {
     pub server: lango_gateway::ServerSettings,
     /// The store of sessions.
     pub store: lango_store::StoreSettings,
-    /// Approval of tool calls.
+    /// Approval of tool calls, and the vault.
     pub security: SecuritySettings,
     /// The workspace and commands.
     pub tools: lango_tools::ToolsSettings,
@@ -62,6 +62,8 @@ pub struct Settings {
 pub struct SecuritySettings {
     /// The approval policy: which tool calls run, need approval, or are denied.
     pub approval: ApprovalPolicy,
+    /// The vault: secrets, keys and cryptography.
+    pub vault: lango_vault::VaultSettings,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]

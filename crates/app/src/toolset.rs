@@ -15,6 +15,7 @@ use lango_engine::{ApprovalPolicy, Verdict};
 use lango_tools::files::{self, DenyRead, FileTools, UndoStorage, Workspace, WorkspaceLimits};
 use lango_tools::shell::{self, Shell, ShellParts};
 use lango_tools::skills::{self, SkillCatalog, SkillSettings, TrustFile};
+use lango_vault::SharedPrompt;
 
 use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
@@ -34,6 +35,7 @@ pub struct Toolset {
     generation: Generation,
     scheduler_wake: SchedulerWake,
     catalog: SharedCatalog,
+    secret_prompt: SharedPrompt,
 }
 
 /// The folders from which skills are loaded.
@@ -80,6 +82,7 @@ impl Toolset {
             generation: Generation::default(),
             scheduler_wake: SchedulerWake::default(),
             catalog: SharedCatalog::default(),
+            secret_prompt: SharedPrompt::default(),
         })
     }
 
@@ -108,6 +111,11 @@ impl Toolset {
     /// Returns the names that jobs and workflows can use. The build of a team sets them.
     pub fn catalog(&self) -> &SharedCatalog {
         &self.catalog
+    }
+
+    /// Returns the prompt for secrets, which a terminal sets.
+    pub fn secret_prompt(&self) -> &SharedPrompt {
+        &self.secret_prompt
     }
 
     pub fn workspace(&self) -> &Workspace {
@@ -358,7 +366,7 @@ pub(crate) fn shell_parts(
 }
 
 /// Expands `~` to the home folder.
-fn expand_home(environment: &Environment, path: &Path) -> PathBuf {
+pub(crate) fn expand_home(environment: &Environment, path: &Path) -> PathBuf {
     match (path.strip_prefix("~"), environment.get("HOME")) {
         (Ok(rest), Some(home)) => Path::new(home).join(rest),
         _ => path.to_path_buf(),

@@ -9,6 +9,7 @@ mod memory;
 mod operator;
 mod serve;
 mod session;
+mod vault;
 
 use std::path::PathBuf;
 
@@ -32,6 +33,10 @@ pub use memory::{MemoryCommand, MemoryListArgs};
 pub use operator::{SkillCommand, TrashCommand, UndoArgs};
 pub use serve::{ServeArgs, TokenCommand, TokenCreateArgs};
 pub use session::{ExportFormat, SessionCommand};
+pub use vault::{
+    KeyCommand, PublicKeyForm, PurposeChoice, SecretBindArgs, SecretCommand, SecretSetArgs,
+    VaultCommand,
+};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -173,6 +178,15 @@ pub enum Command {
     /// Manage the scheduler: status, run, install.
     #[command(subcommand)]
     Automate(AutomateCommand),
+    /// Manage the vault: status, unlock, lock, passphrase, key-file, export, import.
+    #[command(subcommand)]
+    Vault(VaultCommand),
+    /// Manage secrets: set, list, remove, bind.
+    #[command(subcommand)]
+    Secret(SecretCommand),
+    /// Manage keys for signatures and encryption: create, list, rotate, export-public.
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// Run evaluations.
     #[command(subcommand)]
     Eval(EvalCommand),

@@ -14,20 +14,24 @@ mod graph;
 mod inbox;
 mod index;
 mod inquiry;
+mod key;
 mod knowledge;
 mod maintenance;
 mod memory;
 mod model;
 mod route;
+mod secret;
 mod serve;
 mod session;
 mod skill;
 mod token;
 mod undo;
 mod usage;
+mod vault;
 mod workflow;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::CommandFactory;
@@ -41,6 +45,7 @@ use lango_domain::event::SessionId;
 use serde_json::json;
 
 use crate::args::{Args, Command, EvalCommand, GlobalArgs, ToolNames};
+use crate::hidden_input::{TerminalPrompt, has_terminal};
 use crate::output::{CliError, CommandOutput, OutputFormat};
 
 pub fn run(args: Args) -> Result<ExitCode, CliError> {
@@ -76,6 +81,9 @@ pub fn run(args: Args) -> Result<ExitCode, CliError> {
         Some(Command::Workflow(command)) => return workflow::run(&global, &command, format),
         Some(Command::Inbox(command)) => inbox::run(&global, &command),
         Some(Command::Automate(command)) => return automate::run(&global, command, format),
+        Some(Command::Vault(command)) => vault::run(&global, &command),
+        Some(Command::Secret(command)) => secret::run(&global, &command),
+        Some(Command::Key(command)) => key::run(&global, &command),
         Some(Command::Audit(args)) => audit::run(&global, &args),
         Some(Command::Agent(command)) => agent::run(&global, command),
         Some(Command::A2a(command)) => return a2a::run(&global, &command, format),
@@ -194,7 +202,7 @@ impl CommandContext {
     /// Returns stubs for the named tools, or the real tools if none are named.
     fn tools(&self, tools: &ToolNames) -> Result<Vec<Tool>, CliError> {
         match tools.tools.as_deref() {
-            None => self.toolset_tools(&self.toolset()?),
+            None => self.toolset_tools(&self.terminal_toolset()?),
             Some(names) => Ok(stub_tools(names.split(',').flat_map(
                 |name| match name.trim() {
                     "all" => sample_tool_names(),
@@ -216,6 +224,15 @@ impl CommandContext {
 
     pub(crate) fn toolset(&self) -> Result<Toolset, CliError> {
         Ok(Toolset::new(&self.loaded, &self.environment)?)
+    }
+
+    /// Returns the toolset of a command with one user, who can type secrets at the terminal.
+    fn terminal_toolset(&self) -> Result<Toolset, CliError> {
+        let toolset = self.toolset()?;
+        if has_terminal() {
+            toolset.secret_prompt().set(Arc::new(TerminalPrompt));
+        }
+        Ok(toolset)
     }
 
     fn team(&self, tools: &ToolNames) -> Result<AssembledTeam, CliError> {

@@ -5,6 +5,7 @@ mod args;
 mod attachments;
 mod commands;
 mod confirmation;
+mod hidden_input;
 mod output;
 mod turn_printer;
 

@@ -41,7 +41,15 @@ const PUBLIC_DATA: [&str; 2] = ["search_fetch", "search_web"];
 /// Tools with untrusted output: the names and texts of skills.
 const UNTRUSTED_DATA: [&str; 1] = ["list_skills"];
 /// Tools with trusted output: Lango's own reports.
-const OWN_DATA: [&str; 23] = [
+const OWN_DATA: [&str; 31] = [
+    "crypto_decrypt",
+    "crypto_encrypt",
+    "crypto_hash",
+    "crypto_sign",
+    "crypto_verify",
+    "secrets_delete",
+    "secrets_get",
+    "secrets_store",
     "bg_cancel",
     "cron_pause",
     "cron_remove",
@@ -67,6 +75,9 @@ const OWN_DATA: [&str; 23] = [
     "save_learning",
 ];
 
+/// Tools with trusted, private output: names in the vault.
+const PRIVATE_NAMES: [&str; 2] = ["crypto_keys", "secrets_list"];
+
 /// Tools with trusted output whose work may deliver its results to others.
 const DELIVERING: [&str; 3] = ["bg_submit", "cron_add", "workflow_run"];
 
@@ -87,6 +98,7 @@ fn every_tool_declares_trust_of_its_output() {
         () if PUBLIC_DATA.contains(&name) => Some((Trust::Untrusted, false, true)),
         () if UNTRUSTED_DATA.contains(&name) => Some((Trust::Untrusted, false, false)),
         () if OWN_DATA.contains(&name) => Some((Trust::Own, false, false)),
+        () if PRIVATE_NAMES.contains(&name) => Some((Trust::Own, true, false)),
         () if DELIVERING.contains(&name) => Some((Trust::Own, false, true)),
         () => None,
     };

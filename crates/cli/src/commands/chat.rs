@@ -35,7 +35,7 @@ pub const HISTORY_FILE: &str = "history";
 /// Runs the chat. `resume` is the id of the session to resume, or empty for the last one.
 pub fn run(global: &GlobalArgs, resume: Option<&str>, yes: bool) -> Result<ExitCode, CliError> {
     let context = CommandContext::load(global)?;
-    let toolset = context.toolset()?;
+    let toolset = context.terminal_toolset()?;
     let remote_agents =
         connect_remote_agents(&context.loaded, &context.environment, toolset.generation())?;
     refresh_in_background(&remote_agents);

@@ -36,3 +36,5 @@ mod setup;
 mod store_faults;
 #[cfg(test)]
 mod untrusted_project;
+#[cfg(test)]
+mod vault;

@@ -101,6 +101,17 @@ impl TestDir {
         }
     }
 
+    pub fn lango_with_all(
+        &self,
+        args: &[&str],
+        variables: &[(&str, &str)],
+        input: &[u8],
+    ) -> CommandRun {
+        let mut command = self.command(args);
+        command.envs(variables.iter().copied()).write_stdin(input);
+        CommandRun::from_command(&mut command)
+    }
+
     fn command(&self, args: &[&str]) -> Command {
         let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("lango"));
         self.prepare(&mut command, args);
