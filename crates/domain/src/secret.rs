@@ -17,6 +17,24 @@ pub fn is_secret(schema: &Value) -> bool {
     schema.get(WRITE_ONLY).is_some_and(|mark| *mark == true)
 }
 
+/// The text that stands for a secret argument of a call.
+pub const HIDDEN_ARGUMENT: &str = "[set, hidden]";
+
+/// Returns the arguments of a call without the values that the schema of its parameters marks as
+/// secret, as they are stored and shown (B130). Returns `None` if there is nothing to hide.
+pub fn hide_secret_arguments(parameters: &Value, arguments: &Value) -> Option<Value> {
+    let properties = parameters.get("properties")?.as_object()?;
+    let secrets = properties.iter().filter(|(_, schema)| is_secret(schema));
+    let mut hidden = None;
+    for (name, _) in secrets {
+        if arguments.get(name).is_some_and(|value| !value.is_null()) {
+            let copy = hidden.get_or_insert_with(|| arguments.clone());
+            copy[name.as_str()] = HIDDEN_ARGUMENT.into();
+        }
+    }
+    hidden
+}
+
 /// A key or token. Displays and serializes as `***`.
 #[derive(Clone)]
 pub struct Secret(SecretString);
@@ -123,6 +141,30 @@ impl JsonSchema for Secret {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// B130
+    #[test]
+    fn secret_arguments_are_hidden() {
+        let parameters = serde_json::json!({
+            "properties": { "name": {}, "value": { "writeOnly": true, "type": ["string", "null"] } }
+        });
+        let hide = |args: Value| hide_secret_arguments(&parameters, &args);
+        assert_eq!(
+            hide(serde_json::json!({ "name": "A", "value": "x" })),
+            Some(serde_json::json!({ "name": "A", "value": HIDDEN_ARGUMENT }))
+        );
+        // Also a value that has the wrong type.
+        let wrong = hide(serde_json::json!({ "value": ["x"] })).unwrap();
+        assert_eq!(wrong["value"], HIDDEN_ARGUMENT);
+        for args in [
+            serde_json::json!({ "name": "A" }),
+            serde_json::json!({ "value": null }),
+            serde_json::json!("x"),
+        ] {
+            assert_eq!(hide(args), None);
+        }
+        assert_eq!(hide_secret_arguments(&Value::Null, &Value::Null), None);
+    }
 
     #[test]
     fn a_secret_is_never_shown() {

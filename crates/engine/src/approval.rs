@@ -298,7 +298,7 @@ impl Driver {
             session: self.log.session.clone(),
             agent: active.agent.clone(),
             tool: call.name.clone(),
-            args: call.arguments.clone(),
+            args: self.shown_arguments(&active.agent, call),
             intent: intent.clone(),
         };
         let _pause = self.clock.pause();
@@ -314,7 +314,11 @@ impl Driver {
             ApprovalDecision::Approved { scope, by } => {
                 let grant = match scope {
                     ApprovalScope::Once => None,
-                    ApprovalScope::SameCall => Some(Grant::SameCall(call.arguments.clone())),
+                    // A call with a secret argument cannot be recognized later without storing it.
+                    ApprovalScope::SameCall => {
+                        let arguments = self.shown_arguments(&active.agent, call);
+                        (arguments == call.arguments).then_some(Grant::SameCall(arguments))
+                    }
                     ApprovalScope::Pattern => intent.pattern.clone().map(Grant::Pattern),
                 };
                 ApprovalOutcome {

@@ -14,7 +14,9 @@ use lango_domain::blobs::BlobStore;
 use lango_domain::event::{Author, Branch, EventBody, RemoteThread, ToolCode};
 use lango_domain::model::ToolCall;
 use lango_domain::remote_agent::RemoteAgent;
+use lango_domain::secret::hide_secret_arguments;
 use lango_domain::{AgentName, Label};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent_loop::{ActionResults, AgentLoop, AgentOutcome, LoopStep, ReplyNotes};
@@ -183,7 +185,7 @@ impl Driver {
                 | CallAction::HandBack { call, .. } => bodies.push(EventBody::ToolCall {
                     id: call.id.clone(),
                     tool: call.name.clone(),
-                    args: call.arguments.clone(),
+                    args: self.shown_arguments(&active.agent, call),
                 }),
                 CallAction::Delegate {
                     call,
@@ -215,6 +217,13 @@ impl Driver {
         }
         self.append(active, &notes.label, bodies).await?;
         Ok(delegations)
+    }
+
+    /// Returns the arguments of a call as they are stored and shown: without secrets (B130).
+    pub(crate) fn shown_arguments(&self, agent: &AgentName, call: &ToolCall) -> Value {
+        let tool = self.team.tool(agent, &call.name);
+        let hidden = tool.and_then(|tool| hide_secret_arguments(&tool.parameters, &call.arguments));
+        hidden.unwrap_or_else(|| call.arguments.clone())
     }
 
     /// Opens a new branch below an agent's branch for the agent that it delegates to.

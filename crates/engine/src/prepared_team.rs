@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use lango_domain::event::{Author, Event};
 use lango_domain::model::{Message, ToolDeclaration};
+use lango_domain::secret::hide_secret_arguments;
 use lango_domain::{Agent, AgentLocation, AgentName, AgentTree, Safety, TeamMode, Tool};
 use lango_text::token_estimate;
 use serde_json::Value;
@@ -165,6 +166,9 @@ impl PreparedTeam {
         let Some(tool) = self.tool(agent, tool) else {
             return Ok(());
         };
+        // An error may quote a value, but not a secret one. The tool checks that itself.
+        let hidden = hide_secret_arguments(&tool.parameters, arguments);
+        let arguments = hidden.as_ref().unwrap_or(arguments);
         let violations = json_schema::validate(&tool.parameters, arguments);
         if violations.is_empty() {
             return Ok(());
