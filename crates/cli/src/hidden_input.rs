@@ -22,31 +22,35 @@ const POLL_INTERVAL: Duration = Duration::from_millis(30);
 /// The input of a command that asks for passphrases: the terminal, or the lines of a pipe.
 pub enum HiddenInput {
     Terminal,
-    Lines(VecDeque<Secret>),
+    /// The lines, once they are read: a command that asks nothing leaves its input alone.
+    Pipe(Option<VecDeque<Secret>>),
 }
 
 impl HiddenInput {
-    pub fn open() -> Result<Self, CliError> {
-        if std::io::stdin().is_terminal() {
-            return Ok(Self::Terminal);
+    pub fn open() -> Self {
+        match std::io::stdin().is_terminal() {
+            true => Self::Terminal,
+            false => Self::Pipe(None),
         }
-        let text = read_stdin()?;
-        Ok(Self::Lines(
-            text.expose().lines().map(Secret::new).collect(),
-        ))
     }
 
     /// Asks for a value. The error says what was cancelled.
     pub async fn ask(&mut self, question: &str) -> Result<Secret, CliError> {
-        match self {
-            Self::Terminal => ask_hidden(question)
-                .await
-                .ok_or_else(|| CliError::cancelled("cancelled; nothing was changed")),
-            Self::Lines(lines) => lines.pop_front().ok_or_else(|| {
-                CliError::usage(format!("there is no terminal to ask for: {question}"))
-                    .with_hint("pass it as a line of standard input")
-            }),
-        }
+        let lines = match self {
+            Self::Terminal => {
+                let typed = ask_hidden(question).await;
+                return typed.ok_or_else(|| CliError::cancelled("cancelled; nothing was changed"));
+            }
+            Self::Pipe(Some(lines)) => lines,
+            Self::Pipe(lines) => {
+                let text = read_stdin()?;
+                lines.insert(text.expose().lines().map(Secret::new).collect())
+            }
+        };
+        lines.pop_front().ok_or_else(|| {
+            CliError::usage(format!("there is no terminal to ask for: {question}"))
+                .with_hint("pass it as a line of standard input")
+        })
     }
 
     /// Asks for a new passphrase, twice at a terminal.

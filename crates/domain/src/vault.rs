@@ -26,7 +26,7 @@ pub struct StoredVault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeySlot {
     pub kind: SlotKind,
-    /// How the wrapping key is derived, as JSON.
+    /// The derivation of the wrapping key, as JSON.
     pub parameters: String,
     pub nonce: Vec<u8>,
     pub wrapped_key: Vec<u8>,
@@ -109,7 +109,7 @@ pub struct SealedRecord {
     pub used: Option<Timestamp>,
 }
 
-/// What happens to other versions of a record when one is written.
+/// The treatment of other versions of a record when one is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OtherVersions {
     Keep,

@@ -19,8 +19,9 @@ use crate::cipher::{self, associated_data};
 use crate::error::VaultError;
 use crate::key_file::{file_error, sync_folder, write_private};
 use crate::management::MIN_PASSPHRASE;
+use crate::records::{OpenRecord, open_record, seal_record};
 use crate::slots::PassphraseParameters;
-use crate::vault::{OpenRecord, Vault, blocking, open_record, seal_record};
+use crate::vault::{Vault, blocking};
 
 /// The version of the form of an export.
 const VERSION: u32 = 1;
@@ -57,7 +58,7 @@ struct ExportedRecord {
     value: Zeroizing<String>,
 }
 
-/// What an import does with a name that the vault has already.
+/// The treatment of a name that the vault has already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExistingRecords {
     Keep,

@@ -23,7 +23,7 @@ pub enum VaultState {
     Failed(VaultError),
 }
 
-/// What `lango vault status` shows.
+/// The report of `lango vault status`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VaultStatus {
     pub state: VaultState,

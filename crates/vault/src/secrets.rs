@@ -8,7 +8,8 @@ use lango_domain::vault::{OtherVersions, RecordKey, RecordKind, SealedRecord};
 use lango_domain::{SecretBinding, SecretName};
 
 use crate::error::VaultError;
-use crate::vault::{OpenRecord, Vault};
+use crate::records::OpenRecord;
+use crate::vault::Vault;
 
 /// The longest value of a secret, in bytes.
 pub const MAX_SECRET_BYTES: usize = 64 * 1024;

@@ -60,7 +60,7 @@ impl PassphraseCost {
     }
 }
 
-/// How a key is derived from a passphrase. Stored with what the key protects.
+/// The derivation of a key from a passphrase. Stored with the data that the key protects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PassphraseParameters {

@@ -14,8 +14,9 @@ use lango_domain::{
 
 use crate::cipher::random_hex;
 use crate::error::VaultError;
+use crate::records::{OpenRecord, open_record};
 use crate::secrets::{parse_binding, secret_key};
-use crate::vault::{OpenRecord, Vault, open_record};
+use crate::vault::Vault;
 
 /// The most decrypted values of a principal that are kept. Older ones are forgotten.
 const MAX_DECRYPTED: usize = 256;

@@ -37,7 +37,7 @@ impl SharedPrompt {
     }
 }
 
-/// What the tools work with.
+/// The parts that the tools work with.
 #[derive(Clone)]
 pub struct VaultTools {
     pub vault: LazyVault,

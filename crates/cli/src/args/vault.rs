@@ -102,7 +102,7 @@ pub enum KeyCommand {
     Create {
         /// The name of the key.
         name: String,
-        /// What the key is for.
+        /// The use of the key.
         #[arg(long, value_enum, default_value_t = PurposeChoice::Sign)]
         purpose: PurposeChoice,
     },

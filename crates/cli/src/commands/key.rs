@@ -20,7 +20,7 @@ pub fn run(global: &GlobalArgs, command: &KeyCommand) -> Result<CommandOutput, C
     let principal = Principal::local();
     runtime()?.block_on(async {
         if !matches!(command, KeyCommand::List) {
-            vault::open(vault, &mut HiddenInput::open()?).await?;
+            vault::open(vault, &mut HiddenInput::open()).await?;
         }
         match command {
             KeyCommand::Create { name, purpose } => {

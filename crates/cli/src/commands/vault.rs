@@ -159,7 +159,7 @@ async fn unlock(vault: &Vault, minutes: NonZeroU32) -> Result<CommandOutput, Cli
     if vault.stored().await?.is_none() {
         return Err(VaultError::Empty.into());
     }
-    let passphrase = HiddenInput::open()?.ask(ASK_PASSPHRASE).await?;
+    let passphrase = HiddenInput::open().ask(ASK_PASSPHRASE).await?;
     let duration = SignedDuration::from_mins(i64::from(minutes.get()));
     let until = vault.unlock(&passphrase, duration).await?;
     let plain = format!("The vault is open until {}.\n", local_time(until));
@@ -185,7 +185,7 @@ async fn lock(vault: &Vault) -> Result<CommandOutput, CliError> {
 }
 
 async fn set_passphrase(vault: &Vault, only: bool) -> Result<CommandOutput, CliError> {
-    let mut input = HiddenInput::open()?;
+    let mut input = HiddenInput::open();
     open(vault, &mut input).await?;
     let passphrase = input.ask_new(ASK_NEW_PASSPHRASE).await?;
     vault.set_passphrase(&passphrase).await?;
@@ -207,7 +207,7 @@ async fn set_passphrase(vault: &Vault, only: bool) -> Result<CommandOutput, CliE
 }
 
 async fn remove_passphrase(vault: &Vault) -> Result<CommandOutput, CliError> {
-    open(vault, &mut HiddenInput::open()?).await?;
+    open(vault, &mut HiddenInput::open()).await?;
     vault.remove_passphrase().await?;
     let plain = "The passphrase is removed. The key file opens the vault.\n";
     Ok(CommandOutput::new(
@@ -217,7 +217,7 @@ async fn remove_passphrase(vault: &Vault) -> Result<CommandOutput, CliError> {
 }
 
 async fn key_file(vault: &Vault, remove: bool) -> Result<CommandOutput, CliError> {
-    open(vault, &mut HiddenInput::open()?).await?;
+    open(vault, &mut HiddenInput::open()).await?;
     if remove {
         vault.remove_key_file().await?;
         let plain = "The key file is removed. Only the passphrase opens the vault.\n";
@@ -229,7 +229,7 @@ async fn key_file(vault: &Vault, remove: bool) -> Result<CommandOutput, CliError
 }
 
 async fn export(vault: &Vault, file: &Path) -> Result<CommandOutput, CliError> {
-    let mut input = HiddenInput::open()?;
+    let mut input = HiddenInput::open();
     open(vault, &mut input).await?;
     let passphrase = input.ask_new("Passphrase of the export:").await?;
     let count = vault.export(file, &passphrase).await?;
@@ -241,7 +241,7 @@ async fn export(vault: &Vault, file: &Path) -> Result<CommandOutput, CliError> {
 }
 
 async fn import(vault: &Vault, file: &Path, replace: bool) -> Result<CommandOutput, CliError> {
-    let mut input = HiddenInput::open()?;
+    let mut input = HiddenInput::open();
     open(vault, &mut input).await?;
     let passphrase = input.ask("Passphrase of the export:").await?;
     let existing = match replace {

@@ -2,8 +2,10 @@
 
 mod faults;
 
+use lango_testkit::model_server::{ModelServer, ServerReply};
 use serde_json::{Value, json};
 
+use crate::ask::provider_dir;
 use crate::setup::{CommandRun, TestDir, lango};
 
 const CANARY: &str = "canary-7f3a-value";
@@ -372,8 +374,23 @@ fn the_offline_model_uses_the_vault() {
         run.stdout
     );
     assert!(!run.stdout.contains(CANARY));
-    let signed = ask("sign hello with key signing").stdout;
-    assert!(signed.contains("there is no key `signing`"), "{signed}");
+    assert!(
+        ask("delete the secret GITHUB_TOKEN")
+            .stdout
+            .contains("Deleted")
+    );
+    assert_eq!(
+        files_with(&dir.path().join("home"), CANARY),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn the_offline_model_signs_and_encrypts() {
+    let dir = TestDir::new();
+    let ask = |text: &str| dir.lango(&["ask", "--yes", "--provider", "offline", text]);
+    let unknown = ask("sign hello with key release").stdout;
+    assert!(unknown.contains("there is no key `release`"), "{unknown}");
     let signed = ask("sign hello").stdout;
     let line = signed
         .lines()
@@ -393,13 +410,35 @@ fn the_offline_model_uses_the_vault() {
         encrypted.contains("lango-encrypted-1:encryption:1:"),
         "{encrypted}"
     );
-    assert!(
-        ask("delete the secret GITHUB_TOKEN")
-            .stdout
-            .contains("Deleted")
-    );
-    assert_eq!(
-        files_with(&dir.path().join("home"), CANARY),
-        Vec::<String>::new()
-    );
+}
+
+/// B130: a value that a model passes on is stored in the vault only.
+#[test]
+fn a_secret_argument_is_in_no_event_and_no_request() {
+    // Too short to be recognized in texts, so only the argument itself is hidden.
+    for value in [CANARY, "pin9"] {
+        let server = ModelServer::start(vec![
+            ServerReply::tool_call("transfer_to_agent", &json!({ "agent_name": "vault" })),
+            ServerReply::tool_call("secrets_store", &json!({ "name": "TOKEN", "value": value })),
+            ServerReply::text("Stored."),
+        ])
+        .unwrap();
+        let dir = provider_dir(&server);
+        let run = dir.lango(&["ask", "--json", "--yes", "keep the token that I gave you"]);
+        assert_eq!(run.exit, 0, "{}{}", run.stdout, run.stderr);
+        assert!(run.stdout.contains("[set, hidden]"), "{}", run.stdout);
+        let listed = dir.lango(&["secret", "list", "--json"]).json();
+        assert_eq!(listed["items"][0]["name"], "TOKEN");
+        let audit = dir.lango(&["audit", "--json"]).stdout;
+        assert!(audit.contains("[set, hidden]"), "{audit}");
+        for text in [&run.stdout, &run.stderr, &audit] {
+            assert!(!text.contains(value), "{text}");
+        }
+        let last = server.requests().pop().unwrap();
+        assert!(!String::from_utf8_lossy(&last.body).contains(value));
+        assert_eq!(
+            files_with(&dir.path().join("home"), value),
+            Vec::<String>::new()
+        );
+    }
 }

@@ -10,7 +10,8 @@ use serde::Deserialize;
 use super::{VaultTools, parse_name, parse_optional_name, phrases, tool_error};
 use crate::cipher::to_hex;
 use crate::digest::HashAlgorithm;
-use crate::keys::{KeyEntry, KeyPurpose, PublicKey, decode_bytes};
+use crate::keys::{KeyEntry, KeyPurpose};
+use crate::public_key::{PublicKey, decode_bytes};
 
 /// The form in which bytes are written.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
@@ -44,7 +45,7 @@ struct HashArgs {
     /// Default: sha256.
     #[serde(default)]
     algorithm: HashAlgorithm,
-    /// How `data` is written. Default: text.
+    /// The form of `data`. Default: text.
     #[serde(default)]
     form: DataForm,
 }
@@ -68,7 +69,7 @@ struct SignArgs {
     data: String,
     /// The name of a key for signatures. Default: `signing`, which is made on first use.
     key_id: Option<String>,
-    /// How `data` is written. Default: text.
+    /// The form of `data`. Default: text.
     #[serde(default)]
     form: DataForm,
 }
@@ -142,7 +143,7 @@ struct VerifyArgs {
     key_id: Option<String>,
     /// An Ed25519 public key, as base64 or hexadecimal digits.
     public_key: Option<String>,
-    /// How `data` is written. Default: text.
+    /// The form of `data`. Default: text.
     #[serde(default)]
     form: DataForm,
 }

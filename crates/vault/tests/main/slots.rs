@@ -24,6 +24,11 @@ async fn the_first_secret_makes_a_key_file() {
     assert_eq!(mode.mode() & 0o777, 0o600);
     let opened = VaultState::Open(OpenedBy::KeyFile(harness.key_file()));
     assert_eq!(state(&harness).await, opened);
+    // A process that has opened the vault writes no core dumps.
+    assert_eq!(
+        rustix::process::dumpable_behavior().unwrap(),
+        rustix::process::DumpableBehavior::NotDumpable
+    );
     let folder = std::fs::read_dir(harness.folder.path()).unwrap();
     let drafts = folder
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

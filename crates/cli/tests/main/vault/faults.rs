@@ -8,7 +8,7 @@ use crate::setup::TestDir;
 /// Stores a secret, fills a tmpfs to the last byte, and tries to store more.
 const FULL_DISK_SCRIPT: &str = r#"
 mount -t tmpfs -o size=24m tmpfs "$LANGO_HOME" || exit 77
-fill() { dd if=/dev/zero of="$LANGO_HOME/ballast" bs=4096 > /dev/null 2>&1; echo x > "$LANGO_HOME/one-more" && exit 80; }
+fill() { rm -f "$LANGO_HOME/lango.sqlite-reserve"; dd if=/dev/zero of="$LANGO_HOME/ballast" bs=4096 > /dev/null 2>&1; echo x > "$LANGO_HOME/one-more" && exit 80; }
 "$LANGO" session list > /dev/null || exit 78
 fill
 echo "no vault yet"
