@@ -442,3 +442,66 @@ fn a_secret_argument_is_in_no_event_and_no_request() {
         );
     }
 }
+
+/// B130: a command gets the value, and nothing else does.
+#[test]
+fn a_command_uses_a_secret_that_appears_nowhere() {
+    let command =
+        r#"test ${#TOKEN} -eq 17 && echo "length ok: $TOKEN"; printf %s "user:$TOKEN" | base64"#;
+    let args = json!({ "command": command, "env": { "TOKEN": "{{secret:GITHUB_TOKEN}}" } });
+    let server = ModelServer::start(vec![
+        ServerReply::tool_call("transfer_to_agent", &json!({ "agent_name": "operator" })),
+        ServerReply::tool_call("exec_shell", &args),
+        ServerReply::text("Done."),
+    ])
+    .unwrap();
+    let dir = provider_dir(&server);
+    set(&dir, "GITHUB_TOKEN", CANARY, &["--host", "api.github.com"]);
+    let args = [
+        "ask",
+        "--json",
+        "--yes",
+        "--record",
+        "turn.rec",
+        "use my token",
+    ];
+    let run = dir.lango(&args);
+    assert_eq!(run.exit, 0, "{}{}", run.stdout, run.stderr);
+    let hidden = "length ok: [secret GITHUB_TOKEN: set, hidden]";
+    assert!(run.stdout.contains(hidden), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("meant for api.github.com"),
+        "{}",
+        run.stdout
+    );
+    for text in [CANARY, "Y2FuYXJ5", "canary"] {
+        assert!(!run.stdout.contains(text) && !run.stderr.contains(text));
+        assert_eq!(files_with(dir.path(), text), Vec::<String>::new());
+        for request in server.requests() {
+            assert!(!String::from_utf8_lossy(&request.body).contains(text));
+        }
+    }
+    let listed = dir.lango(&["secret", "list", "--json"]).json();
+    assert!(listed["items"][0]["used"].is_string(), "{listed}");
+}
+
+/// B130: settings can name a secret.
+#[test]
+fn a_provider_key_can_be_in_the_vault() {
+    let server = ModelServer::start(vec![ServerReply::text("Hello.")]).unwrap();
+    let dir = provider_dir(&server);
+    let args = [
+        "ask",
+        "--set",
+        "providers.x.apiKey=vault:MODEL_KEY",
+        "hello",
+    ];
+    let missing = dir.lango(&args);
+    assert!(missing.exit == 2 && missing.stderr.contains("there is no secret `MODEL_KEY`"));
+    set(&dir, "MODEL_KEY", CANARY, &[]);
+    let run = dir.lango(&args);
+    assert_eq!(run.exit, 0, "{}", run.stderr);
+    let head = &server.requests()[0].head;
+    assert!(head.contains(CANARY), "{head}");
+    assert_eq!(files_with(dir.path(), CANARY), Vec::<String>::new());
+}
