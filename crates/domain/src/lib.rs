@@ -25,6 +25,7 @@ pub mod markers;
 pub mod memory;
 pub mod model;
 pub mod pattern;
+pub mod payments;
 pub mod prompt;
 pub mod redaction;
 pub mod remote_agent;

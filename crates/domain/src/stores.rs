@@ -12,6 +12,7 @@ use crate::inquiries::InquiryStore;
 use crate::knowledge::KnowledgeStore;
 use crate::maintenance::StoreMaintenance;
 use crate::memory::MemoryStore;
+use crate::payments::PaymentStore;
 use crate::session::SessionStore;
 use crate::session_catalog::SessionCatalog;
 use crate::tasks::TaskStore;
@@ -32,6 +33,7 @@ pub struct Stores {
     pub inquiries: Arc<dyn InquiryStore>,
     pub automation: Arc<dyn AutomationStore>,
     pub vault: Arc<dyn VaultStore>,
+    pub payments: Arc<dyn PaymentStore>,
     /// Everything that is learned, to forget it in one step.
     pub learned: Arc<dyn LearnedDataStore>,
     pub maintenance: Arc<dyn StoreMaintenance>,

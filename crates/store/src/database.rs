@@ -17,6 +17,7 @@ use crate::error::sqlite_error;
 use crate::graph;
 use crate::knowledge;
 use crate::memory;
+use crate::payments;
 use crate::vault;
 
 /// SQLite's application id of a Lango store: "Lang". Files with another id are refused.
@@ -80,6 +81,7 @@ const MIGRATIONS: &[&str] = &[
     blobs::TABLES,
     automation::TABLES,
     vault::TABLES,
+    payments::TABLES,
 ];
 
 /// The location of a store.

@@ -18,6 +18,7 @@ mod inquiries;
 mod knowledge;
 mod maintenance;
 mod memory;
+mod payments;
 mod reserve;
 mod scheduler_lock;
 mod session_locks;

@@ -158,6 +158,7 @@ impl SqliteStore {
             inquiries: store.clone(),
             automation: store.clone(),
             vault: store.clone(),
+            payments: store.clone(),
             learned: store.clone(),
             maintenance: store,
         }

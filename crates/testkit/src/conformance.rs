@@ -12,6 +12,7 @@ pub mod inquiries;
 pub mod knowledge;
 pub mod maintenance;
 pub mod memory;
+pub mod payments;
 pub mod saved_workflows;
 pub mod sessions;
 pub mod tasks;

@@ -6,7 +6,7 @@ use lango_engine::InMemorySessionStore;
 use lango_store::{SqliteStore, StoreLocation};
 use lango_testkit::conformance::{
     access_tokens, automation, blobs, catalog, documents, forget, graph, inquiries, knowledge,
-    maintenance, memory, saved_workflows, sessions, tasks, vault,
+    maintenance, memory, payments, saved_workflows, sessions, tasks, vault,
 };
 
 use crate::setup::open;
@@ -54,6 +54,8 @@ conforms! {
     memory_conforms: |stores| memory::check(&stores);
     /// B74
     inquiries_conform: |stores| inquiries::check(&stores);
+    /// B74, B131
+    payments_conform: |stores| payments::check(&stores);
     /// B74
     saved_workflows_conform: |stores| saved_workflows::check(&stores);
     /// B74
