@@ -6,7 +6,7 @@
 mod cases;
 mod email;
 mod lango;
-mod peers;
+pub(crate) mod peers;
 pub(crate) mod process;
 
 use std::time::Instant;

@@ -18,6 +18,7 @@ cargo xtask interop  test the binary against official A2A kits and OpenAI client
 cargo xtask dbos     install DBOS, with which `lango-bench automation` compares
 cargo xtask tidy     check layers, features, file sizes, names, wording, agent files, rule ids
 cargo xtask bless    rewrite golden files and generated pages
+cargo xtask peers           install the chain and the servers that the tests of payments need
 cargo xtask train routing   train the offline router's weights from evals/routing/train
 cargo xtask eval routing    evaluate them: [--cross] cross-validate by writer, [--all-misses], [--provider P] use a real model
 cargo xtask eval flows      run attacks and everyday tasks with a model that obeys everything: [--markdown], [--case NAME]";
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         ["interop"] => interop::run(""),
         ["interop", word] => interop::run(word),
         ["dbos"] => interop::install_dbos(),
+        ["peers"] => interop::peers::install_payment_peers(),
         ["tidy"] => tidy::run(),
         ["bless"] => bless::run(),
         ["train", "routing"] => routing::train(),

@@ -8,6 +8,8 @@ use crate::{flows, interop, step, tidy};
 
 pub fn run() -> Result<()> {
     install_prerequisites()?;
+    // Tests of payments run on a real chain.
+    interop::peers::install_payment_peers()?;
     step("cargo", &["fmt", "--all", "--check"])?;
     step(
         "cargo",

@@ -13,6 +13,7 @@ use crate::graph::{graph_tools, lazy_graph};
 use crate::knowledge_base::knowledge_base_tools;
 use crate::lazy_stores::LazyStores;
 use crate::memory::memory_tools;
+use crate::payments::{payment_checks, payment_tools};
 use crate::toolset::Toolset;
 use crate::vault::{vault_checks, vault_tools};
 
@@ -53,7 +54,7 @@ type ChecksFn = for<'a> fn(&'a LoadedConfig, &'a Environment) -> BoxFuture<'a, V
 
 /// All capabilities, in the order of their tools. A new one is a line here and a field in `Settings`;
 /// its settings are guarded in project files unless `config/project.rs` allows them.
-const CAPABILITIES: [Capability; 8] = [
+const CAPABILITIES: [Capability; 9] = [
     Capability {
         tools: |context| Ok(context.toolset.tools()),
         checks: check_operator,
@@ -85,6 +86,10 @@ const CAPABILITIES: [Capability; 8] = [
     Capability {
         tools: vault_tools,
         checks: vault_checks,
+    },
+    Capability {
+        tools: payment_tools,
+        checks: payment_checks,
     },
 ];
 

@@ -146,6 +146,7 @@ impl LoadedConfig {
             background: merged.deserialize_group("background")?,
             workflow: merged.deserialize_group("workflow")?,
             automation: merged.deserialize_group("automation")?,
+            payment: merged.deserialize_group("payment")?,
             search: merged.deserialize_group("search")?,
             net: merged.deserialize_group("net")?,
             a2a: merged.deserialize_group("a2a")?,

@@ -16,6 +16,7 @@ mod knowledge_base;
 mod lazy_stores;
 mod memory;
 mod ollama;
+mod payments;
 mod recording;
 mod remote_agents;
 mod request;
@@ -26,6 +27,7 @@ mod team;
 mod toolset;
 mod vault;
 mod vault_settings;
+mod wallet_keys;
 
 /// The crates of the capabilities, for commands that work on them directly.
 pub mod capability {
@@ -33,6 +35,7 @@ pub mod capability {
     pub use lango_documents as documents;
     pub use lango_graph as graph;
     pub use lango_memory as memory;
+    pub use lango_payments as payments;
     pub use lango_tools as tools;
     pub use lango_vault as vault;
 }
@@ -52,6 +55,7 @@ pub use graph::open_graph;
 pub use knowledge_base::open_knowledge_base;
 pub use lazy_stores::LazyStores;
 pub use memory::{open_forgetter, open_memory};
+pub use payments::open_payments;
 pub use recording::{Recorder, Recording, RecordingError, Replayer, Strictness};
 pub use remote_agents::{connect_remote_agents, no_remote_agents, refresh_in_background};
 pub use request::UserRequest;

@@ -49,6 +49,8 @@ pub struct Settings {
     pub workflow: lango_automation::WorkflowSettings,
     /// Deliveries of results.
     pub automation: lango_automation::delivery::DeliverySettings,
+    /// Payments in USDC.
+    pub payment: lango_payments::PaymentSettings,
     /// Web search.
     pub search: lango_web::SearchSettings,
     /// Network access.

@@ -16,6 +16,7 @@ mod rng;
 mod store;
 mod team;
 mod turn;
+mod vault;
 
 use std::process::ExitCode;
 
@@ -51,6 +52,15 @@ enum Bench {
     /// Run or resume one turn; this is the process that `kill` kills.
     #[command(hide = true)]
     KillChild(kill::KillChild),
+    /// Kill a process inside payments, lose the answer of a paid request, and offer hostile prices.
+    Vault {
+        /// Number of kills.
+        #[arg(long, default_value_t = 1000)]
+        kills: usize,
+    },
+    /// Make one payment; this is the process that `vault` kills.
+    #[command(hide = true)]
+    VaultChild(vault::VaultChild),
     /// Run turns against providers that send endless replies, and measure outcome and peak memory.
     Faults,
     /// Run one of the turns of `faults`.
@@ -156,6 +166,8 @@ fn measure() -> Result<()> {
         Bench::Floor(load) => baseline::run(&load, started),
         Bench::Kill { kills } => kill::run(kills),
         Bench::KillChild(child) => kill::child(&child),
+        Bench::Vault { kills } => vault::run(kills),
+        Bench::VaultChild(child) => vault::child(&child),
         Bench::Faults => faults::run(),
         Bench::FaultsChild(child) => faults::child(&child),
         Bench::Store { folder, seconds } => store::run(folder.as_deref(), seconds),

@@ -7,6 +7,7 @@ mod index;
 mod knowledge;
 mod memory;
 mod operator;
+mod payment;
 mod serve;
 mod session;
 mod vault;
@@ -31,6 +32,9 @@ pub use index::{CorpusFormat, EvalCommand, IndexCommand};
 pub use knowledge::{InquiryCommand, KnowledgeCommand};
 pub use memory::{MemoryCommand, MemoryListArgs};
 pub use operator::{SkillCommand, TrashCommand, UndoArgs};
+pub use payment::{
+    PayeesCommand, PaymentCommand, PaymentFetchArgs, PaymentSendArgs, WalletCommand,
+};
 pub use serve::{ServeArgs, TokenCommand, TokenCreateArgs};
 pub use session::{ExportFormat, SessionCommand};
 pub use vault::{
@@ -187,6 +191,9 @@ pub enum Command {
     /// Manage keys for signatures and encryption: create, list, rotate, export-public.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Pay in USDC: send, balance, history, show, limits, info, wallet, payees, fetch.
+    #[command(subcommand)]
+    Payment(PaymentCommand),
     /// Run evaluations.
     #[command(subcommand)]
     Eval(EvalCommand),

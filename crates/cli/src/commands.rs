@@ -19,6 +19,7 @@ mod knowledge;
 mod maintenance;
 mod memory;
 mod model;
+mod payment;
 mod route;
 mod secret;
 mod serve;
@@ -84,6 +85,7 @@ pub fn run(args: Args) -> Result<ExitCode, CliError> {
         Some(Command::Vault(command)) => vault::run(&global, &command),
         Some(Command::Secret(command)) => secret::run(&global, &command),
         Some(Command::Key(command)) => key::run(&global, &command),
+        Some(Command::Payment(command)) => payment::run(&global, &command),
         Some(Command::Audit(args)) => audit::run(&global, &args),
         Some(Command::Agent(command)) => agent::run(&global, command),
         Some(Command::A2a(command)) => return a2a::run(&global, &command, format),

@@ -107,6 +107,16 @@ impl CliError {
         }
     }
 
+    /// A limit that would be exceeded.
+    pub fn limit(message: impl Into<String>) -> Self {
+        Self {
+            exit: 4,
+            code: "limit",
+            message: message.into(),
+            hint: None,
+        }
+    }
+
     /// A remote agent that cannot be reached or sent an invalid response.
     pub fn remote(message: impl Into<String>) -> Self {
         Self {

@@ -145,6 +145,8 @@ pub struct Tool {
     pub is_private: bool,
     /// The arguments in which references to secrets are resolved.
     pub secret_fields: Vec<SecretField>,
+    /// True if an approval covers one call only.
+    pub needs_single_approval: bool,
     outgoing: Option<OutgoingFunction>,
     read_only: Option<ReadOnlyFunction>,
     intent: Option<IntentFunction>,
@@ -185,6 +187,7 @@ impl Tool {
             trust: Trust::Own,
             is_private: false,
             secret_fields: Vec::new(),
+            needs_single_approval: false,
             outgoing: None,
             read_only: None,
             intent: None,
@@ -231,6 +234,14 @@ impl Tool {
     #[must_use]
     pub fn with_secret_fields<const N: usize>(mut self, fields: [SecretField; N]) -> Self {
         self.secret_fields = fields.to_vec();
+        self
+    }
+
+    /// Makes every call that needs an approval ask for its own, also an equal one: each call has an effect of
+    /// its own, such as a payment (B132).
+    #[must_use]
+    pub fn with_single_approval(mut self) -> Self {
+        self.needs_single_approval = true;
         self
     }
 
@@ -339,6 +350,7 @@ impl Tool {
             trust: Trust::Own,
             is_private: false,
             secret_fields: Vec::new(),
+            needs_single_approval: false,
             outgoing: None,
             read_only: None,
             intent: None,

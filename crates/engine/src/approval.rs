@@ -250,7 +250,11 @@ impl Driver {
             let reason = "denied before; it stays denied in this turn";
             return Ok(Some(ToolOutcome::failed(ToolCode::Denied, reason)));
         }
-        let grants = self.log.grants(&call.name).await?;
+        let is_single = self.needs_single_approval(active, call);
+        let grants = match is_single {
+            true => Vec::new(),
+            false => self.log.grants(&call.name).await?,
+        };
         let has_concerns = !concerns.is_empty();
         // With concerns, only a grant for this very call applies: a pattern was granted for calls
         // without concerns.
@@ -263,7 +267,7 @@ impl Driver {
             return self.record_decision(active, call, &intent, outcome).await;
         }
         intent.shows.insert_str(0, &concerns.warning());
-        if has_concerns {
+        if has_concerns || is_single {
             intent.pattern = None;
         }
         intent.shows = escape_hidden_chars(&intent.shows);
@@ -280,6 +284,12 @@ impl Driver {
         self.note(active, asked).await?;
         let outcome = self.request_decision(active, call, &intent).await;
         self.record_decision(active, call, &intent, outcome).await
+    }
+
+    /// Returns true if an approval of this call covers no other call.
+    fn needs_single_approval(&self, active: &ActiveAgent, call: &ToolCall) -> bool {
+        let tool = self.team.tool(&active.agent, &call.name);
+        tool.is_some_and(|tool| tool.needs_single_approval)
     }
 
     /// Waits for the approver's decision. If the turn ends first, the question is interrupted.
@@ -312,7 +322,9 @@ impl Driver {
         };
         match decision {
             ApprovalDecision::Approved { scope, by } => {
+                let is_single = self.needs_single_approval(active, call);
                 let grant = match scope {
+                    _ if is_single => None,
                     ApprovalScope::Once => None,
                     // A call with a secret argument cannot be recognized later without storing it.
                     ApprovalScope::SameCall => {

@@ -5,6 +5,7 @@ pub mod endless;
 pub mod golden;
 pub mod invariants;
 pub mod model_server;
+pub mod paid_servers;
 pub mod pdf;
 pub mod script;
 pub mod script_runner;
@@ -13,6 +14,7 @@ pub mod scripted_secrets;
 pub mod stores;
 mod tool_context;
 mod transcript;
+pub mod usdc_chain;
 
 use lango_domain::Tool;
 

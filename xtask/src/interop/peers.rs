@@ -82,6 +82,7 @@ pub fn install() -> Result<Peers> {
         install_python(&folder, name, packages)?;
     }
     install_node(&folder)?;
+    install_payment_peers()?;
     let rust = folder.join("rust");
     let manifest = root().join("peers/rust/Cargo.toml");
     eprintln!("== the Rust peer (its first build takes some minutes)");
@@ -122,13 +123,7 @@ fn install_python(folder: &Path, name: &str, packages: &[&str]) -> Result<()> {
 
 fn install_node(folder: &Path) -> Result<()> {
     let (from, to) = (root().join("peers/node"), folder.join("node"));
-    fs::create_dir_all(&to)?;
-    for file in fs::read_dir(&from)? {
-        let file = file?;
-        if file.file_type()?.is_file() {
-            fs::copy(file.path(), to.join(file.file_name()))?;
-        }
-    }
+    copy_files(&from, &to)?;
     let wanted = fs::read_to_string(from.join("package.json"))?;
     install_once(folder, "node", &wanted, || {
         run_quietly(
@@ -137,6 +132,67 @@ fn install_node(folder: &Path) -> Result<()> {
                 .current_dir(&to),
         )
     })
+}
+
+/// The package with Circle's compiled contracts, and the files that the tests use. It is only unpacked.
+const CONTRACTS: &str = "@stargatefinance/stg-evm-v2@2.0.6";
+const CONTRACT_FILES: [&str; 3] = [
+    "v2/FiatTokenV2_2.sol/FiatTokenV2_2.json",
+    "v1/FiatTokenProxy.sol/FiatTokenProxy.json",
+    "util/SignatureChecker.sol/SignatureChecker.json",
+];
+
+/// Installs what the tests of payments need: a chain for tests, the USDC contract, and an x402 server.
+pub fn install_payment_peers() -> Result<()> {
+    let (from, folder) = (root().join("peers/payments"), target_folder().join("peers"));
+    let to = folder.join("payments");
+    copy_files(&from, &to)?;
+    let wanted = fs::read_to_string(from.join("package.json"))?;
+    install_once(&folder, "payments", &wanted, || {
+        run_quietly(
+            Command::new("npm")
+                .args(["install", "--silent", "--no-audit", "--no-fund"])
+                .current_dir(&to),
+        )
+        .context("npm is needed for the tests of payments")
+    })?;
+    install_once(&folder, "usdc", CONTRACTS, || unpack_contracts(&to))
+}
+
+fn unpack_contracts(to: &Path) -> Result<()> {
+    let folder = to.join("usdc");
+    fs::create_dir_all(&folder)?;
+    let pack = ["pack", "--silent", CONTRACTS];
+    run_quietly(Command::new("npm").args(pack).current_dir(&folder))?;
+    for file in CONTRACT_FILES {
+        let name = format!("package/artifacts/src/usdc/impl/{file}");
+        let archive = fs::read_dir(&folder)?
+            .flatten()
+            .map(|entry| entry.path())
+            .find(|path| path.extension().is_some_and(|end| end == "tgz"))
+            .context("npm packed nothing")?;
+        let depth = name.matches('/').count().to_string();
+        let mut unpack = Command::new("tar");
+        unpack
+            .arg("xzf")
+            .arg(&archive)
+            .args(["--strip-components", &depth, &name])
+            .current_dir(&folder);
+        run_quietly(&mut unpack)?;
+    }
+    Ok(())
+}
+
+/// Copies the files of a folder, but not its folders.
+fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for file in fs::read_dir(from)? {
+        let file = file?;
+        if file.file_type()?.is_file() {
+            fs::copy(file.path(), to.join(file.file_name()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Runs `install` unless it already ran for the same `text`.

@@ -306,6 +306,7 @@ mod tests {
         "background",
         "workflow",
         "automation",
+        "payment",
         "search",
         "net",
         "a2a",

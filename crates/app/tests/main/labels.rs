@@ -6,7 +6,8 @@ use lango_domain::{Tool, Trust};
 use crate::setup::Machine;
 
 /// Tools with untrusted, private output.
-const PRIVATE_DATA: [&str; 28] = [
+const PRIVATE_DATA: [&str; 29] = [
+    "payment_history",
     "bg_list",
     "bg_result",
     "bg_status",
@@ -37,11 +38,11 @@ const PRIVATE_DATA: [&str; 28] = [
     "search_learnings",
 ];
 /// Tools with untrusted, public output, whose calls send data out.
-const PUBLIC_DATA: [&str; 2] = ["search_fetch", "search_web"];
+const PUBLIC_DATA: [&str; 3] = ["payment_x402_fetch", "search_fetch", "search_web"];
 /// Tools with untrusted output: the names and texts of skills.
 const UNTRUSTED_DATA: [&str; 1] = ["list_skills"];
 /// Tools with trusted output: Lango's own reports.
-const OWN_DATA: [&str; 31] = [
+const OWN_DATA: [&str; 33] = [
     "crypto_decrypt",
     "crypto_encrypt",
     "crypto_hash",
@@ -50,6 +51,8 @@ const OWN_DATA: [&str; 31] = [
     "secrets_delete",
     "secrets_get",
     "secrets_store",
+    "payment_create_wallet",
+    "payment_send",
     "bg_cancel",
     "cron_pause",
     "cron_remove",
@@ -77,6 +80,8 @@ const OWN_DATA: [&str; 31] = [
 
 /// Tools with trusted, private output: names in the vault.
 const PRIVATE_NAMES: [&str; 2] = ["crypto_keys", "secrets_list"];
+/// Tools with trusted, private output: the user's money.
+const OWN_PRIVATE_DATA: [&str; 3] = ["payment_balance", "payment_limits", "payment_wallet_info"];
 
 /// Tools with trusted output whose work may deliver its results to others.
 const DELIVERING: [&str; 3] = ["bg_submit", "cron_add", "workflow_run"];
@@ -99,10 +104,15 @@ fn every_tool_declares_trust_of_its_output() {
         () if UNTRUSTED_DATA.contains(&name) => Some((Trust::Untrusted, false, false)),
         () if OWN_DATA.contains(&name) => Some((Trust::Own, false, false)),
         () if PRIVATE_NAMES.contains(&name) => Some((Trust::Own, true, false)),
+        () if OWN_PRIVATE_DATA.contains(&name) => Some((Trust::Own, true, false)),
         () if DELIVERING.contains(&name) => Some((Trust::Own, false, true)),
         () => None,
     };
-    let wrong: Vec<String> = tools(&[])
+    let payments = [
+        "payment.enabled=true",
+        "payment.network.rpcUrl=http://127.0.0.1:1",
+    ];
+    let wrong: Vec<String> = tools(&payments)
         .iter()
         .filter(|tool| {
             expected(&tool.name) != Some((tool.trust, tool.is_private, tool.has_outgoing()))

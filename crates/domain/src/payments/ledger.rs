@@ -267,9 +267,19 @@ mod tests {
     fn addresses_round_trip_and_bad_ones_are_refused() {
         let text = "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913";
         assert_eq!(text.parse::<AccountAddress>().unwrap().to_string(), text);
-        for bad in ["", "0x", "833589fcd6edb6e08f4c7c32d4f71b54bda02913", "0x12", &text[..41]] {
+        for bad in [
+            "",
+            "0x",
+            "833589fcd6edb6e08f4c7c32d4f71b54bda02913",
+            "0x12",
+            &text[..41],
+        ] {
             assert!(bad.parse::<AccountAddress>().is_err(), "{bad}");
         }
-        assert!(format!("0x{}", "é".repeat(20)).parse::<AccountAddress>().is_err());
+        assert!(
+            format!("0x{}", "é".repeat(20))
+                .parse::<AccountAddress>()
+                .is_err()
+        );
     }
 }

@@ -4,9 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::amount::UsdcAmount;
-use super::ledger::{
-    AccountAddress, NewPayment, Payment, PaymentChange, PaymentId, PaymentState,
-};
+use super::ledger::{AccountAddress, NewPayment, Payment, PaymentChange, PaymentId, PaymentState};
 use crate::event::Principal;
 use crate::session::StoreFuture;
 
@@ -98,8 +96,8 @@ pub trait PaymentStore: Send + Sync {
         limits: PaymentLimits,
     ) -> StoreFuture<'_, Reservation>;
 
-    /// Applies a change, unless the payment left the state in the meantime. Returns the payment as it is
-    /// then, or `None` if it does not exist.
+    /// Applies a change and returns the payment, or `None` if it does not exist or left the state in the
+    /// meantime: of two that decide at the same time, one is first.
     fn change_payment(&self, change: PaymentChange) -> StoreFuture<'_, Option<Payment>>;
 
     /// Returns the smallest counter of the account that neither the chain nor an open payment uses, and

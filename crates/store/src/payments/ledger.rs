@@ -245,7 +245,7 @@ fn apply(connection: &Connection, change: &PaymentChange) -> Result<Option<Payme
         reason = coalesce(?10, reason), is_delivered = coalesce(?11, is_delivered)
         WHERE id = ?1 AND state = ?2";
     let bytes = change.bytes.as_ref();
-    connection.prepare_cached(sql)?.execute(params![
+    let changed = connection.prepare_cached(sql)?.execute(params![
         change.id.as_str(),
         change.from.name(),
         change.to.name(),
@@ -258,6 +258,9 @@ fn apply(connection: &Connection, change: &PaymentChange) -> Result<Option<Payme
         change.reason,
         change.is_delivered,
     ])?;
+    if changed == 0 {
+        return Ok(None);
+    }
     Ok(read_payment(connection, &change.id)?)
 }
 

@@ -91,7 +91,9 @@ async fn a_request_has_one_payment(store: &dyn PaymentStore) {
     let principal = Principal::new("once");
     let found = ok(store.payment_for_request(&principal, "r").await);
     assert_eq!(found, Some(first));
-    let other = ok(store.payment_for_request(&Principal::new("else"), "r").await);
+    let other = ok(store
+        .payment_for_request(&Principal::new("else"), "r")
+        .await);
     assert_eq!(other, None, "of another principal");
 }
 
@@ -104,7 +106,10 @@ async fn payments_round_trip(store: &dyn PaymentStore) {
     };
     new.origin = "the page é".to_owned();
     let stored = reserve(store, new.clone()).await;
-    assert_eq!((&stored.terms, stored.state), (&new, PaymentState::Intended));
+    assert_eq!(
+        (&stored.terms, stored.state),
+        (&new, PaymentState::Intended)
+    );
     let change = PaymentChange {
         bytes: Some(PaymentBytes {
             signature: vec![1; 65],
@@ -143,8 +148,11 @@ async fn a_change_needs_the_expected_state(store: &dyn PaymentStore) {
     let payment = reserve(store, intended("states", "r", 2, 100)).await;
     let approved = set_state(store, &payment, PaymentState::Approved).await;
     // Decided for the state before.
-    let late = set_state(store, &payment, PaymentState::Expired).await;
-    assert_eq!(late, approved);
+    let late = PaymentChange::new(&payment, PaymentState::Expired, seconds(NOW));
+    assert_eq!(ok(store.change_payment(late).await), None);
+    let principal = Principal::new("states");
+    let read = ok(store.payment(&principal, &payment.terms.id).await);
+    assert_eq!(read, Some(approved));
     let missing = PaymentChange {
         id: PaymentId::new("none"),
         ..PaymentChange::new(&payment, PaymentState::Approved, seconds(NOW))
@@ -168,10 +176,14 @@ async fn limits_are_reserved_with_the_row(store: &dyn PaymentStore) {
     assert_eq!(day, (LimitKind::PerDay, UsdcAmount::from_cents(100)));
     reserve(store, intended("limits", "f", 4, 100)).await;
     let principal = Principal::new("limits");
-    let used = ok(store.limit_use(&principal, Some(address(2)), seconds(NOW)).await);
+    let used = ok(store
+        .limit_use(&principal, Some(address(2)), seconds(NOW))
+        .await);
     assert_eq!(used.day, UsdcAmount::from_cents(1_000));
     assert_eq!(used.payee, UsdcAmount::from_cents(500));
-    let tomorrow = seconds(NOW).checked_add(24.hours()).unwrap_or(Timestamp::MAX);
+    let tomorrow = seconds(NOW)
+        .checked_add(24.hours())
+        .unwrap_or(Timestamp::MAX);
     let used = ok(store.limit_use(&principal, None, tomorrow).await);
     assert_eq!((used.day, used.payee), (UsdcAmount::ZERO, UsdcAmount::ZERO));
     let new = NewPayment {
@@ -207,9 +219,17 @@ async fn what_can_no_longer_be_paid_does_not_count(store: &dyn PaymentStore) {
     let approved = set_state(store, &payment, PaymentState::Approved).await;
     let signed = set_state(store, &approved, PaymentState::Signed).await;
     let sent = set_state(store, &signed, PaymentState::Sent).await;
-    assert_eq!(used_at(NOW + 10_000).await, hundred, "the chain was not asked");
+    assert_eq!(
+        used_at(NOW + 10_000).await,
+        hundred,
+        "the chain was not asked"
+    );
     let reverted = set_state(store, &sent, PaymentState::Reverted).await;
-    assert_eq!(used_at(NOW + 600).await, hundred, "the authorization is valid");
+    assert_eq!(
+        used_at(NOW + 600).await,
+        hundred,
+        "the authorization is valid"
+    );
     assert_eq!(used_at(NOW + 720).await, UsdcAmount::ZERO, "it is void");
     set_state(store, &reverted, PaymentState::Expired).await;
     assert_eq!(used_at(NOW + 2).await, UsdcAmount::ZERO);

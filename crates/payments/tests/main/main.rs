@@ -1,0 +1,6 @@
+mod chain;
+mod faults;
+mod question;
+mod setup;
+mod tools;
+mod x402;
