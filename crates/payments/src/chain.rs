@@ -54,7 +54,7 @@ pub struct Chain {
 pub struct Receipt {
     pub has_succeeded: bool,
     pub block: u64,
-    /// What the transaction cost, in wei.
+    /// The cost of the transaction, in wei.
     pub fee: u128,
 }
 

@@ -12,7 +12,7 @@ use crate::chain::{AuthorizationUse, Receipt};
 /// bring back a slightly earlier time.
 pub const VOID_MARGIN: u64 = 60;
 
-/// What is known of a payment from the outside.
+/// Everything that is known of a payment from the outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// The time of this machine.

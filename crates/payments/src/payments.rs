@@ -60,7 +60,7 @@ pub struct Payments {
     pub(crate) settle_time: Duration,
 }
 
-/// What a wallet holds.
+/// The content of a wallet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WalletBalance {
     pub wallet: Wallet,

@@ -31,7 +31,7 @@ pub enum RpcError {
     Refused {
         method: &'static str,
         message: String,
-        /// What the contract returned with a revert.
+        /// The data that the contract returned with a revert.
         data: Option<String>,
     },
 }

@@ -1,6 +1,6 @@
 //! Paid web resources (x402, versions 1 and 2).
 //!
-//! What is signed comes from our own table and the ledger. The server only names an amount and a payee, and
+//! Everything that is signed comes from our own table and the ledger. The server only names an amount and a payee, and
 //! both are shown. A header that was signed once is sent again after a lost answer; a second one is never
 //! signed for the same request (B131).
 

@@ -25,6 +25,8 @@ mod older_store;
 #[cfg(test)]
 mod operator;
 #[cfg(test)]
+mod payment;
+#[cfg(test)]
 mod remote;
 #[cfg(test)]
 mod serve;

@@ -36,7 +36,7 @@ impl fmt::Display for PaymentId {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AccountAddress(pub [u8; 20]);
 
-/// What is signed for a payment, and what the user approved (B132).
+/// The hash that is approved and signed for a payment (B132).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ApprovedDigest(pub [u8; 32]);
 

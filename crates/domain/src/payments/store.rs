@@ -26,7 +26,7 @@ pub enum LimitKind {
     PerPayee,
 }
 
-/// What the limits of a principal are used for at one time.
+/// The used part of a principal's limits at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitUse {
     /// Paid, or reserved by payments that can still be paid.

@@ -7,7 +7,7 @@ use super::{Chain, ChainError, quantity};
 /// The gas of a payment. Circle's contract uses about 84,000; what is not used is not paid for.
 pub const GAS_LIMIT: u64 = 130_000;
 
-/// What the network asks for at one moment, in wei per unit of gas.
+/// The prices of the network at one moment, in wei per unit of gas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeeQuote {
     pub base: u128,

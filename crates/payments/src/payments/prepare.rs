@@ -38,9 +38,9 @@ pub struct PaymentRequest {
 #[derive(Clone, Debug)]
 pub struct PreparedPayment {
     pub payment: Payment,
-    /// What the user approves.
+    /// The text that the user approves.
     pub question: String,
-    /// What rules are matched against.
+    /// The text that rules are matched against.
     pub subject: String,
     pub payee: FoundPayee,
 }

@@ -14,7 +14,7 @@ use crate::transaction::encoded_max_fee;
 /// Hours for which a payment that ended is asked about again, because the chain can take it back.
 const RECHECKED_HOURS: i64 = 1;
 
-/// What became of the payments that were open.
+/// The outcome of comparing the ledger with the chain.
 #[derive(Clone, Debug, Default)]
 pub struct Reconciliation {
     /// The payments whose state changed.

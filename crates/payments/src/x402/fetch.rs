@@ -23,7 +23,7 @@ use crate::payments::{Payments, PreparedPayment};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_BODY: usize = 1024 * 1024;
-/// How often the same paid request is sent before it is left for later.
+/// The number of times that the same paid request is sent before it is left for later.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(300);
 /// The newest payments that are searched for one whose content never arrived.

@@ -1,4 +1,4 @@
-//! What a server asks for, and whether we would pay it. Pure.
+//! Prices that a server asks for, and the check whether we would pay them. Pure.
 
 use alloy_primitives::Address;
 use base64::Engine as _;

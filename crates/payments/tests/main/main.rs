@@ -3,4 +3,5 @@ mod faults;
 mod question;
 mod setup;
 mod tools;
+mod turns;
 mod x402;

@@ -1,4 +1,4 @@
-//! What the user sees before a payment (B132).
+//! The question before a payment (B132).
 
 use lango_domain::event::Principal;
 use lango_domain::payments::{PaymentChange, PaymentState};

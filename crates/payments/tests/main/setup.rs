@@ -113,7 +113,7 @@ pub struct Payer {
     pub settings: PaymentSettings,
     pub clock: Clock,
     pub url: String,
-    /// How long a payment is waited for.
+    /// The time to wait for the chain.
     pub settle: Duration,
 }
 
