@@ -81,6 +81,10 @@ pub enum PaymentError {
     // The chain or the node.
     #[error("the token's contract refuses this payment: {0}")]
     Refused(String),
+    #[error(
+        "the clocks of this machine and of the chain differ by more than two days; nothing was signed"
+    )]
+    ClockDifference,
     #[error(transparent)]
     Chain(#[from] ChainError),
 

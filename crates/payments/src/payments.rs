@@ -174,35 +174,4 @@ impl Payments {
     pub async fn history(&self, query: PaymentQuery) -> Result<Vec<Payment>, PaymentError> {
         Ok(self.store().await?.payments(query).await?)
     }
-
-    /// Returns the payment with this id, or the only one whose id begins or ends so.
-    pub async fn find_payment(
-        &self,
-        principal: &Principal,
-        id: &str,
-    ) -> Result<Payment, PaymentError> {
-        let query = PaymentQuery {
-            principal: principal.clone(),
-            state: None,
-            limit: 1_000,
-        };
-        let unknown = || PaymentError::UnknownPayment(lango_text::sanitize::truncated_line(id, 80));
-        if let Some(found) = self
-            .store()
-            .await?
-            .payment(principal, &PaymentId::new(id))
-            .await?
-        {
-            return Ok(found);
-        }
-        let is_part = |text: &str| id.len() >= 4 && (text.starts_with(id) || text.ends_with(id));
-        let all = self.history(query).await?;
-        let mut found = all
-            .into_iter()
-            .filter(|payment| is_part(payment.terms.id.as_str()));
-        match (found.next(), found.next()) {
-            (Some(payment), None) => Ok(payment),
-            _ => Err(unknown()),
-        }
-    }
 }

@@ -20,6 +20,9 @@ pub(crate) const VALID_SECONDS: u64 = 600;
 /// Seconds for which the question may be open. The rest is left for sending.
 const ANSWER_SECONDS: i64 = 420;
 
+/// Seconds between this machine's clock and the chain's.
+const MAX_CLOCK_DIFFERENCE: u64 = 48 * 60 * 60;
+
 /// A payment that someone asks for.
 #[derive(Clone, Debug)]
 pub struct PaymentRequest {
@@ -184,6 +187,11 @@ impl Payments {
     ) -> Result<PreparedPayment, PaymentError> {
         let (time, start_block) = tokio::try_join!(self.chain.time(), self.chain.block_number())?;
         let now = self.now();
+        let own = u64::try_from(now.as_second()).unwrap_or_default();
+        // An authorization ends by the chain's time, so a node must not choose that time freely.
+        if time.abs_diff(own) > MAX_CLOCK_DIFFERENCE {
+            return Err(PaymentError::ClockDifference);
+        }
         let mut new = NewPayment {
             id: (self.new_id)(),
             principal: draft.principal,

@@ -29,26 +29,48 @@ impl Payments {
     /// came; an error means that nothing was signed.
     pub async fn pay(&self, principal: &Principal, request: &str) -> Result<Payment, PaymentError> {
         let approved = self.approve(principal, request).await?;
-        let signer = self.signer(&approved).await?;
-        let signature = self.sign(&approved, &*signer).await?;
+        let signed = match self.sign_and_store(&approved).await {
+            Ok(signed) => signed,
+            Err(error) => {
+                self.give_up(&approved, &error).await;
+                return Err(error);
+            }
+        };
+        let sent = self.send_stored(signed).await;
+        Ok(self.settle(sent, self.settle_time).await)
+    }
+
+    /// Signs an approved payment and stores the bytes. From then on it may be made, whatever happens.
+    async fn sign_and_store(&self, approved: &Payment) -> Result<Payment, PaymentError> {
+        let signer = self.signer(approved).await?;
+        let signature = self.sign(approved, &*signer).await?;
         let (transaction, nonce) = self
-            .transaction(&approved, &signature, &*signer, None)
+            .transaction(approved, &signature, &*signer, None)
             .await?;
         let bytes = PaymentBytes {
             signature: signature.to_bytes().to_vec(),
             message: transaction.bytes.clone(),
         };
-        // From here on the payment may be made, whatever happens: the bytes are stored first.
-        let signed = self
-            .change(PaymentChange {
-                bytes: Some(bytes),
-                account_nonce: Some(nonce),
-                transaction: Some(transaction.hash.to_string()),
-                ..PaymentChange::new(&approved, PaymentState::Signed, self.now())
-            })
-            .await?;
-        let sent = self.send_stored(signed).await;
-        Ok(self.settle(sent, self.settle_time).await)
+        self.change(PaymentChange {
+            bytes: Some(bytes),
+            account_nonce: Some(nonce),
+            transaction: Some(transaction.hash.to_string()),
+            ..PaymentChange::new(approved, PaymentState::Signed, self.now())
+        })
+        .await
+    }
+
+    /// Ends a payment of which no signature left this process, so that it reserves nothing. Applies only if
+    /// the signed bytes are not stored.
+    pub(crate) async fn give_up(&self, approved: &Payment, error: &PaymentError) {
+        let change = PaymentChange {
+            reason: Some(error.to_string()),
+            ..PaymentChange::new(approved, PaymentState::Expired, self.now())
+        };
+        if let Err(error) = self.change(change).await {
+            let id = approved.terms.id.as_str();
+            tracing::warn!(payment = id, %error, "the failed payment could not be noted");
+        }
     }
 
     /// Records the approval. Of two calls at the same time, one succeeds.

@@ -28,6 +28,8 @@ const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(300);
 /// The newest payments that are searched for one whose content never arrived.
 const SEARCHED: usize = 200;
+/// An older payment whose content never came is not sent again; the resource may be bought once more.
+const RESENT_WITHIN: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);
 /// The time to wait for the chain after the server delivered.
 const SETTLE: Duration = Duration::from_secs(4);
 
@@ -191,8 +193,24 @@ impl Payments {
         if !is_offered {
             return Err(crate::signing::SigningError::OtherDigest.into());
         }
-        let signer = self.signer(&approved).await?;
-        let signature = self.sign(&approved, &*signer).await?;
+        let signed = match self.sign_header(&approved, quote).await {
+            Ok(signed) => signed,
+            Err(error) => {
+                self.give_up(&approved, &error).await;
+                return Err(error);
+            }
+        };
+        self.deliver(signed, &quote.request).await
+    }
+
+    /// Signs the approved payment of a quote and stores the header.
+    async fn sign_header(
+        &self,
+        approved: &Payment,
+        quote: &Quote,
+    ) -> Result<Payment, PaymentError> {
+        let signer = self.signer(approved).await?;
+        let signature = self.sign(approved, &*signer).await?;
         let header = payment_header(
             &quote.offer,
             &approved.terms,
@@ -203,13 +221,11 @@ impl Payments {
             signature: signature.to_bytes().to_vec(),
             message: header.into_bytes(),
         };
-        let signed = self
-            .change(PaymentChange {
-                bytes: Some(bytes),
-                ..PaymentChange::new(&approved, PaymentState::Signed, self.now())
-            })
-            .await?;
-        self.deliver(signed, &quote.request).await
+        self.change(PaymentChange {
+            bytes: Some(bytes),
+            ..PaymentChange::new(approved, PaymentState::Signed, self.now())
+        })
+        .await
     }
 
     /// Sends the stored header until the resource arrives, a few times. Never signs.
@@ -284,6 +300,7 @@ impl Payments {
             !payment.is_delivered
                 && payment.terms.request.starts_with(&key)
                 && payment.terms.chain == self.chain.network.chain_id
+                && self.now().duration_since(payment.terms.created) < RESENT_WITHIN
                 && matches!(
                     payment.state,
                     PaymentState::Signed | PaymentState::Sent | PaymentState::Confirmed

@@ -214,6 +214,10 @@ async fn clock_skew_changes_nothing() {
         assert_eq!(paid.state, PaymentState::Confirmed, "{name}");
         assert_eq!(chain.balance(bob()) - before, 1_000_000, "{name}");
     }
+    let mut payer = Payer::new(&chain.url());
+    payer.clock = std::sync::Arc::new(|| jiff::Timestamp::now().checked_sub(49.hours()).unwrap());
+    let error = pay(&payer, "far", "1").await.unwrap_err();
+    assert_eq!(error, PaymentError::ClockDifference);
 }
 
 /// A node that changes to another chain after the question is noticed before the signature.
@@ -230,6 +234,8 @@ async fn a_node_that_lies_about_its_chain_gets_no_signature() {
         "{error}"
     );
     assert_eq!((payer.signatures(), chain.balance(bob())), (0, 0));
+    let used = payments.limit_use(&Principal::local()).await.unwrap();
+    assert!(used.day.is_zero(), "what was not signed reserves nothing");
 }
 
 /// A node that claims that nothing was paid cannot make us pay twice: the nonce is used.
