@@ -4,6 +4,7 @@
 mod resources;
 mod wallet;
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -14,7 +15,6 @@ use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use lango_domain::event::{CallId, Principal, SessionId, TurnId};
 use lango_domain::payments::{PaymentId, PaymentQuery, PaymentState};
-use lango_domain::secret::Secret;
 use lango_domain::{AgentName, Label, ToolContext, ToolOutputSink};
 use lango_net::AddressPolicy;
 use lango_payments::{LazyPaymentStore, PaymentParts, PaymentSettings, Payments};
@@ -60,6 +60,8 @@ pub fn child(child: &VaultChild) -> Result<()> {
         let tool = tool.context("the tool exists")?;
         let context = context(&child.call)?;
         let args = json!({ "to": PAYEE.to_checksum(None), "amount": "0.001" });
+        // From here on the parent counts the time until the kill.
+        println!("ready");
         let asked = tool.intent(context.clone(), args.clone()).await;
         asked.map_err(|error| anyhow::anyhow!(error.0))?;
         let paid = tool.call(context, args).await;
@@ -83,9 +85,9 @@ fn kill_payments(kills: usize) -> Result<serde_json::Value> {
     );
     let mut rng = Rng(7);
     let mut killed = 0;
+    let micros = u64::try_from(whole.as_micros())?.max(2) * 11 / 10;
     for number in 0..kills {
-        let millis = u64::try_from(whole.as_millis())?.max(2) * 11 / 10;
-        let after = Duration::from_millis(rng.next() % millis);
+        let after = Duration::from_micros(rng.next() % micros);
         let time = run_child(&store, &chain.url(), &format!("c{number}"), Some(after))?;
         killed += usize::from(time >= after);
     }
@@ -154,22 +156,24 @@ fn authorizations(chain: &UsdcChain) -> usize {
         .map_or(0, Vec::len)
 }
 
-/// Runs the child, and kills it after a time. Returns how long it ran.
+/// Runs the child, and kills it some time after it began to pay. Returns the time that it paid.
 fn run_child(
     store: &Path,
     url: &str,
     call: &str,
     kill_after: Option<Duration>,
 ) -> Result<Duration> {
-    let started = Instant::now();
     let mut child = Command::new(std::env::current_exe()?)
         .arg("vault-child")
         .arg("--store")
         .arg(store)
         .args(["--url", url, "--call", call])
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()?;
+    let output = child.stdout.take().context("the child has an output")?;
+    BufReader::new(output).read_line(&mut String::new())?;
+    let started = Instant::now();
     match kill_after {
         None => ensure!(child.wait()?.success(), "the payment fails"),
         Some(time) => {
@@ -193,7 +197,7 @@ fn payments(store: SqliteStore, url: &str, keys: &Arc<BenchKeys>) -> Result<Arc<
         ..PaymentSettings::default()
     };
     settings.network.chain_id = 8453;
-    settings.network.rpc_url = Some(Secret::new(url));
+    settings.network.rpc_url = Some(url.to_owned());
     settings.limits.max_daily = "1000000".parse()?;
     settings.limits.max_per_payee = "1000000".parse()?;
     let payments = Payments::new(PaymentParts {

@@ -13,6 +13,8 @@ pub struct KeySigner(SigningKey);
 impl KeySigner {
     /// Returns `None` for bytes that are no key. Of random ones, almost all are.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        // The library would accept shorter ones.
+        let bytes: &[u8; 32] = bytes.try_into().ok()?;
         SigningKey::from_slice(bytes).ok().map(Self)
     }
 }

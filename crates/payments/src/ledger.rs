@@ -28,6 +28,8 @@ pub struct Observation {
     pub is_known: bool,
     /// The number of the sender's transactions in blocks.
     pub transaction_count: u64,
+    /// True if a smaller counter of the account is used by no one, so that the transaction waits for ever.
+    pub is_blocked: bool,
     /// True if the price of gas is above what the stored transaction pays.
     pub is_underpriced: bool,
 }
@@ -39,8 +41,8 @@ pub enum LedgerStep {
     Wait,
     /// Send the stored bytes once more.
     SendAgain,
-    /// Make a new transaction for the same authorization: the account's counter is used, or the fee is too
-    /// low.
+    /// Make a new transaction for the same authorization: the account's counter is used or blocked, or the
+    /// fee is too low.
     NewTransaction,
     /// The state changes.
     Become {
@@ -121,10 +123,9 @@ fn open_step(payment: &Payment, seen: &Observation) -> LedgerStep {
                 .account_nonce
                 .is_none_or(|nonce| seen.transaction_count > nonce);
             match (seen.is_known, is_counter_used) {
-                (true, _) if seen.is_underpriced => LedgerStep::NewTransaction,
+                _ if seen.is_underpriced || seen.is_blocked => LedgerStep::NewTransaction,
                 (true, _) => LedgerStep::Wait,
                 (false, true) => LedgerStep::NewTransaction,
-                (false, false) if seen.is_underpriced => LedgerStep::NewTransaction,
                 (false, false) => LedgerStep::SendAgain,
             }
         }

@@ -51,6 +51,7 @@ fn seen() -> Observation {
         receipt: None,
         is_known: false,
         transaction_count: 7,
+        is_blocked: false,
         is_underpriced: false,
     }
 }
@@ -93,6 +94,16 @@ fn every_fault_has_one_answer() {
             Observation {
                 is_known: true,
                 is_underpriced: true,
+                ..seen()
+            },
+            NewTransaction,
+        ),
+        (
+            "a smaller counter was given up",
+            Sent,
+            Observation {
+                is_known: true,
+                is_blocked: true,
                 ..seen()
             },
             NewTransaction,
@@ -210,6 +221,7 @@ fn any_observation() -> impl Strategy<Value = Observation> {
                     receipt: receipt_status.and_then(receipt),
                     is_known,
                     transaction_count: count,
+                    is_blocked: is_underpriced && is_known,
                     is_underpriced,
                 }
             },

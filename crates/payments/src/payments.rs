@@ -14,6 +14,7 @@ use lango_domain::lazy::Lazy;
 use lango_domain::payments::{
     LimitUse, Payment, PaymentId, PaymentQuery, PaymentStore, UsdcAmount,
 };
+use lango_domain::secret::Secret;
 use lango_net::AddressPolicy;
 use tokio::sync::OnceCell;
 
@@ -76,7 +77,7 @@ impl Payments {
     pub fn new(parts: PaymentParts) -> Result<Self, PaymentError> {
         let network = parts.settings.network()?;
         let url = parts.settings.network.rpc_url.clone();
-        let chain = Chain::new(network, url.ok_or(PaymentError::NoNode)?);
+        let chain = Chain::new(network, Secret::new(url.ok_or(PaymentError::NoNode)?));
         let has_keys = parts.settings.wallet_provider == WalletProvider::Local;
         Ok(Self {
             store: parts.store,

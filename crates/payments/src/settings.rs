@@ -1,9 +1,8 @@
 //! `payment.*`.
 
 use lango_domain::payments::{PaymentLimits, UsdcAmount};
-use lango_domain::secret::Secret;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::network::{Network, UnknownNetwork};
 
@@ -40,8 +39,10 @@ pub enum WalletProvider {
 pub struct NetworkSettings {
     /// 8453 (Base) or 84532 (Base Sepolia, a test network).
     pub chain_id: u64,
-    /// The address of a node of that chain. It may be on a private network, and may contain a key.
-    pub rpc_url: Option<Secret>,
+    /// The URL of a node of that chain. It may be on a private network. If it contains a key, use `${NAME}` to
+    /// read it from an environment variable.
+    #[serde(serialize_with = "serialize_without_key")]
+    pub rpc_url: Option<String>,
     /// The address of the USDC contract. Only the known one of the chain is accepted.
     pub usdc_contract: Option<String>,
 }
@@ -121,9 +122,44 @@ impl PaymentSettings {
     }
 }
 
+/// Shows only the host of a URL: many nodes take a key in the path.
+fn serialize_without_key<S: Serializer>(
+    url: &Option<String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let shown = url.as_deref().map(|url| match url::Url::parse(url) {
+        Ok(url) => {
+            let has_more = url.path().len() > 1 || url.query().is_some();
+            let origin = url.origin().ascii_serialization();
+            format!("{origin}{}", if has_more { "/***" } else { "" })
+        }
+        Err(_) => "***".to_owned(),
+    });
+    shown.serialize(serializer)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_in_urls_are_not_shown() {
+        for (url, shown) in [
+            ("http://127.0.0.1:8545", "http://127.0.0.1:8545"),
+            (
+                "https://user:pass@node.example/v2/KEY?x=KEY",
+                "https://node.example/***",
+            ),
+            ("KEY", "***"),
+        ] {
+            let rpc_url = Some(url.to_owned());
+            let network = NetworkSettings {
+                rpc_url,
+                ..NetworkSettings::default()
+            };
+            assert_eq!(serde_json::to_value(network).unwrap()["rpcUrl"], shown);
+        }
+    }
 
     #[test]
     fn amounts_are_texts_and_the_tools_need_an_address() {

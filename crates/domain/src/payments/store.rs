@@ -54,6 +54,10 @@ pub struct AccountNonceClaim {
     pub from: AccountAddress,
     /// The number of transactions of the account that the chain has.
     pub used: u64,
+    pub at: Timestamp,
+    /// A payment that is not signed holds its counter only if it claimed it after this time: its process
+    /// may have died.
+    pub held_since: Timestamp,
 }
 
 /// A selection of payments, newest first.

@@ -1,12 +1,13 @@
 //! Asks the chain about payments whose end is not known, and does what the ledger says next.
 
+use std::collections::BTreeSet;
+
 use jiff::ToSpan;
 use lango_domain::payments::{Payment, PaymentChange, PaymentPurpose, PaymentState};
 
 use super::Payments;
 use crate::address::from_account;
 use crate::authorization::authorization_nonce;
-use crate::chain::ChainError;
 use crate::error::PaymentError;
 use crate::ledger::{LedgerStep, Observation, next_step};
 use crate::transaction::encoded_max_fee;
@@ -119,7 +120,7 @@ impl Payments {
         }
     }
 
-    async fn observe(&self, payment: &Payment) -> Result<Observation, ChainError> {
+    async fn observe(&self, payment: &Payment) -> Result<Observation, PaymentError> {
         let from = from_account(payment.terms.from);
         let nonce = authorization_nonce(&payment.terms.id);
         let (chain_time, is_used) = tokio::try_join!(
@@ -134,6 +135,7 @@ impl Payments {
             receipt: None,
             is_known: false,
             transaction_count: 0,
+            is_blocked: false,
             is_underpriced: false,
         };
         if payment.state == PaymentState::Confirmed && is_used {
@@ -161,16 +163,38 @@ impl Payments {
         &self,
         payment: &Payment,
         seen: &mut Observation,
-    ) -> Result<(), ChainError> {
+    ) -> Result<(), PaymentError> {
         if let Some(hash) = &payment.transaction {
             seen.is_known = self.chain.knows_transaction(hash).await?;
         }
         let from = from_account(payment.terms.from);
         seen.transaction_count = self.chain.transaction_count(from).await?;
+        seen.is_blocked = self.is_blocked(payment, seen.transaction_count).await?;
         let bytes = payment.bytes.as_ref();
         if let Some(price) = bytes.and_then(|bytes| encoded_max_fee(&bytes.message)) {
             seen.is_underpriced = price < self.chain.fees().await?.base;
         }
         Ok(())
+    }
+
+    /// Returns true if a smaller counter of the account than the payment's is used by no open payment.
+    async fn is_blocked(&self, payment: &Payment, used: u64) -> Result<bool, PaymentError> {
+        let Some(own) = payment.account_nonce.filter(|own| *own > used) else {
+            return Ok(false);
+        };
+        let (chain_id, held_since) = (payment.terms.chain, self.claims_held_since());
+        let store = self.store().await?;
+        let open = store.undecided_payments(chain_id, self.now()).await?;
+        let holds = |other: &Payment| match other.state {
+            PaymentState::Signed | PaymentState::Sent => true,
+            PaymentState::Approved => other.updated > held_since,
+            _ => false,
+        };
+        let held: BTreeSet<u64> = open
+            .iter()
+            .filter(|other| other.terms.from == payment.terms.from && holds(other))
+            .filter_map(|other| other.account_nonce)
+            .collect();
+        Ok((used..own).any(|nonce| !held.contains(&nonce)))
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::{Timestamp, ToSpan};
 use lango_domain::event::Principal;
 use lango_domain::payments::{
     AccountNonceClaim, Payment, PaymentBytes, PaymentChange, PaymentState,
@@ -22,6 +23,7 @@ use crate::wallet::{WalletError, WalletSigner};
 
 /// Seconds that an authorization must still be valid when it is signed.
 const LEAST_SECONDS: u64 = 30;
+const CLAIM_SECONDS: i64 = 20;
 const POLL: Duration = Duration::from_millis(400);
 
 impl Payments {
@@ -150,6 +152,8 @@ impl Payments {
             chain: self.chain.network.chain_id,
             from: payment.terms.from,
             used,
+            at: self.now(),
+            held_since: self.claims_held_since(),
         };
         let nonce = self.store().await?.claim_account_nonce(claim).await?;
         let max_fee = max_fee.min(most);
@@ -168,6 +172,13 @@ impl Payments {
         };
         let signed = sign_transaction(payment, self.chain.network, &transaction, signer).await?;
         Ok((signed, nonce))
+    }
+
+    /// Returns the time since which an unsigned payment holds the account's counter that it claimed. Signing
+    /// follows at once, so an older one will not be signed any more.
+    pub(super) fn claims_held_since(&self) -> Timestamp {
+        let now = self.now();
+        now.checked_sub(CLAIM_SECONDS.seconds()).unwrap_or(now)
     }
 
     /// Replaces the transaction of a signed payment. The authorization stays the same, so the payment can

@@ -14,7 +14,6 @@ use lango_domain::event::Principal;
 use lango_domain::payments::{
     AccountAddress, NewPayee, Payee, PaymentId, PaymentStore, UsdcAmount,
 };
-use lango_domain::secret::Secret;
 use lango_net::AddressPolicy;
 use lango_payments::{
     LazyPaymentStore, PaymentParts, PaymentRequest, PaymentSettings, Payments, WalletError,
@@ -137,7 +136,7 @@ impl Payer {
     /// Starts a process, so to say: new state in memory, the same ledger.
     pub fn payments(&self) -> Arc<Payments> {
         let mut settings = self.settings.clone();
-        settings.network.rpc_url = Some(Secret::new(&*self.url));
+        settings.network.rpc_url = Some(self.url.clone());
         let payments = Payments::new(PaymentParts {
             store: LazyPaymentStore::ready(self.store.stores().payments),
             keys: Some(self.keys.clone()),

@@ -120,13 +120,13 @@ async fn the_offline_model_pays_after_a_question() {
         ("show my payment history", "1.50 USDC to bob"),
         ("what are my spending limits", "45.50 of 50.00"),
         ("show my wallet address", "main"),
-        ("create a wallet named spare", "Made the wallet spare"),
         ("pay 11 USDC to bob", "over the limit"),
         ("pay 1 USDC to alice", "no payee `alice`"),
         (
             "pay 1 USDC to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD",
             "checksum",
         ),
+        ("create a wallet named spare", "Made the wallet spare"),
     ] {
         let results = ask(&runner, text).await;
         assert!(

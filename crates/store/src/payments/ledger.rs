@@ -275,13 +275,15 @@ fn read_payment(connection: &Connection, id: &PaymentId) -> rusqlite::Result<Opt
 fn claim_nonce(connection: &Connection, claim: &AccountNonceClaim) -> Result<u64, WriteError> {
     let (chain, sender) = (integer(claim.chain), claim.from.to_string());
     let sql = "SELECT account_nonce FROM payments WHERE chain = ?1 AND sender = ?2 AND id <> ?3
-        AND account_nonce >= ?4 AND state IN ('approved', 'signed', 'sent') ORDER BY account_nonce";
+        AND account_nonce >= ?4 AND (state IN ('signed', 'sent') OR (state = 'approved' AND updated > ?5))
+        ORDER BY account_nonce";
     let mut query = connection.prepare_cached(sql)?;
     let mut rows = query.query(params![
         chain,
         sender,
         claim.id.as_str(),
-        integer(claim.used)
+        integer(claim.used),
+        sortable_time(claim.held_since)
     ])?;
     let mut free = claim.used;
     while let Some(row) = rows.next()? {
@@ -290,7 +292,8 @@ fn claim_nonce(connection: &Connection, claim: &AccountNonceClaim) -> Result<u64
         }
         free += 1;
     }
-    let sql = "UPDATE payments SET account_nonce = ?2 WHERE id = ?1";
-    connection.execute(sql, params![claim.id.as_str(), integer(free)])?;
+    let sql = "UPDATE payments SET account_nonce = ?2, updated = ?3 WHERE id = ?1";
+    let at = sortable_time(claim.at);
+    connection.execute(sql, params![claim.id.as_str(), integer(free), at])?;
     Ok(free)
 }

@@ -244,15 +244,18 @@ async fn account_nonces_are_never_shared(store: &dyn PaymentStore) {
         let payment = reserve(store, new).await;
         payments.push(set_state(store, &payment, PaymentState::Approved).await);
     }
-    let claim = async |payment: &Payment, used| {
+    let claim_since = async |payment: &Payment, used, held_since| {
         let claim = AccountNonceClaim {
             id: payment.terms.id.clone(),
             chain: 8453,
             from: payment.terms.from,
             used,
+            at: seconds(NOW + 5),
+            held_since: seconds(held_since),
         };
         ok(store.claim_account_nonce(claim).await)
     };
+    let claim = async |payment: &Payment, used| claim_since(payment, used, NOW).await;
     assert_eq!(claim(&payments[0], 7).await, 7);
     assert_eq!(claim(&payments[1], 7).await, 8);
     assert_eq!(claim(&payments[0], 7).await, 7, "its own");
@@ -261,6 +264,8 @@ async fn account_nonces_are_never_shared(store: &dyn PaymentStore) {
     assert_eq!(claim(&payments[2], 7).await, 7);
     assert_eq!(claim(&payments[3], 7).await, 9);
     assert_eq!(claim(&payments[3], 20).await, 20, "used by others");
+    // The others never signed, and claimed long ago: their process is dead.
+    assert_eq!(claim_since(&payments[3], 7, NOW + 60).await, 7);
 }
 
 async fn undecided_payments_are_found(store: &dyn PaymentStore) {
