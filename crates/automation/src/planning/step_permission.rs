@@ -96,6 +96,7 @@ fn planning_context(principal: &Principal) -> Option<ToolContext> {
         call: CallId::new(PLANNING_AGENT),
         label: lango_domain::Label::default(),
         output_sink: ToolOutputSink::disconnected(),
+        redactor: lango_text::secret_redactor::SecretRedactor::default(),
     })
 }
 

@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use lango_domain::automation::{
-    DeliveryState, Job, JobAction, Run, RunKind, RunSpec, RunState, RunStep, StepDecision,
-    StepState,
+    DeliveryState, Job, Run, RunKind, RunSpec, RunState, RunStep, StepDecision, StepState,
 };
 use lango_domain::{Label, LabeledText, ToolOutput};
 use lango_text::sanitize::{strip_control_chars, truncated_line};
