@@ -220,6 +220,7 @@ fn context(call: &str) -> Result<ToolContext> {
         call: CallId::new(call),
         label: Label::default(),
         output_sink: ToolOutputSink::disconnected(),
+        redactor: Default::default(),
     })
 }
 

@@ -26,6 +26,7 @@ async fn unknown_agents_and_tools_are_found_by_the_automators_tools() {
         catalog: toolset.catalog().clone(),
         approver: None,
         recording: &Recording::Off,
+        secrets: None,
         remote_agents: None,
     };
     let _assistant = Assistant::open(&loaded, &machine.environment, options).unwrap();

@@ -94,6 +94,7 @@ fn open(
     let options = AssistantOptions {
         stores: &LazyStores::new(loaded, &machine.environment),
         tools: vec![exec_shell()],
+        catalog: Default::default(),
         approver: Some(Arc::new(Yes)),
         recording,
         secrets,

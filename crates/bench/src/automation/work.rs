@@ -119,6 +119,7 @@ fn runtime(folder: &WorkFolder, store: &SqliteStore, clock: &Clock, seed: u64) -
             tools: tools(folder, seed),
             ..Config::default()
         })?,
+        secrets: None,
         models: Models {
             default: Arc::new(CarefulModel),
             per_agent: BTreeMap::new(),
