@@ -213,13 +213,17 @@ async fn limits(view: &PaymentView) -> Result<CommandOutput, CliError> {
         .await?
         .day;
     let left = settings.max_daily.saturating_sub(used);
+    let unasked = match settings.auto_approve_below.is_zero() {
+        true => "nothing: every payment is asked about".to_owned(),
+        false => format!(
+            "below {} USDC, to payees of the address book",
+            settings.auto_approve_below
+        ),
+    };
     let plain = format!(
         "one payment      at most {} USDC\n24 hours         {left} of {} USDC left\none payee        at most {} USDC in 24 \
-        hours\nwithout asking   below {} USDC, to payees of the address book\n",
-        settings.max_per_tx,
-        settings.max_daily,
-        settings.max_per_payee,
-        settings.auto_approve_below
+        hours\nwithout asking   {unasked}\n",
+        settings.max_per_tx, settings.max_daily, settings.max_per_payee
     );
     let json = json!({
         "max_per_payment": settings.max_per_tx,

@@ -86,8 +86,8 @@ impl Chain {
             }
         };
         let decimals = self.view(decimalsCall {}, None).await;
-        if decimals.map_err(unreadable_as("decimals"))? != self.network.decimals {
-            return Err(other("decimals"));
+        if decimals.map_err(unreadable_as("number of decimals"))? != self.network.decimals {
+            return Err(other("number of decimals"));
         }
         let separator = self.view(DOMAIN_SEPARATORCall {}, None).await;
         if separator.map_err(unreadable_as("domain separator"))? != self.network.domain_separator()
