@@ -26,7 +26,7 @@ pub fn open_payments(
     let opened = stores.clone();
     Payments::new(PaymentParts {
         store: LazyPaymentStore::new(move || opened.open().map(|stores| stores.payments)),
-        keys: wallet_keys(loaded, environment, stores),
+        keys: wallet_keys(loaded, stores),
         settings: loaded.settings.payment.clone(),
         clock,
         new_id: Arc::new(|| PaymentId::new(Uuid::now_v7().to_string())),

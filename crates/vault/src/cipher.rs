@@ -107,6 +107,16 @@ pub fn fill_random(bytes: &mut [u8]) -> Result<(), VaultError> {
     getrandom::fill(bytes).map_err(|error| VaultError::Random(error.to_string()))
 }
 
+/// The bytes of a key. They are erased when they are dropped.
+pub type RandomKey = Zeroizing<[u8; KEY_BYTES]>;
+
+/// Returns random bytes for a key.
+pub fn random_key() -> Result<RandomKey, VaultError> {
+    let mut key = Zeroizing::new([0; KEY_BYTES]);
+    fill_random(key.as_mut_slice())?;
+    Ok(key)
+}
+
 /// Returns random hexadecimal digits, two per byte.
 pub fn random_hex(bytes: usize) -> Result<String, VaultError> {
     let mut random = vec![0; bytes];

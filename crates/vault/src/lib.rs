@@ -18,6 +18,7 @@ mod tools;
 mod unlocked_file;
 mod vault;
 
+pub use cipher::{RandomKey, random_key};
 pub use digest::HashAlgorithm;
 pub use error::VaultError;
 pub use export::{ExistingRecords, ImportReport};

@@ -41,6 +41,7 @@ fn runner(payer: &Payer, approver: Arc<GenerousApprover>) -> Runner {
     let turns = Mutex::new(0);
     let store = Arc::new(InMemorySessionStore::default());
     Runner::new(RunnerParts {
+        secrets: None,
         tree: build_agent_tree(config).unwrap(),
         models: Models {
             default: Arc::new(OfflineModel),
