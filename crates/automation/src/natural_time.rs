@@ -1,25 +1,36 @@
 //! Times in plain sentences: "tomorrow at 9", "in two hours", "every Monday at 8", in six languages.
 //!
 //! Each language has a table of words ([`Vocabulary`]); the grammar is the same for all. The language that
-//! explains most words of the sentence wins.
+//! explains most words of the sentence wins. A sentence with words of time that were not read is refused:
+//! a job at a wrong time does more harm than a question.
 
-mod clock_time;
-mod day_time;
+mod clock;
+mod dates;
 mod english;
 mod french;
 mod german;
 mod italian;
+mod leftover;
+mod message;
+mod offset;
 mod portuguese;
 mod reader;
+mod repeated;
+mod resolve;
+mod sentence;
 mod spanish;
 mod tokens;
 mod vocabulary;
+mod work;
+mod written_time;
+mod zone;
 
 use jiff::Zoned;
 use lango_domain::automation::ScheduleKind;
 
-use reader::PhraseReader;
-use tokens::tokenize;
+pub use message::{TimeError, TimeProblem};
+pub use work::SentenceWork;
+
 use vocabulary::Vocabulary;
 
 const LANGUAGES: [&Vocabulary; 6] = [
@@ -32,70 +43,19 @@ const LANGUAGES: [&Vocabulary; 6] = [
 ];
 
 /// A time found in a sentence.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct TimePhrase {
     pub kind: ScheduleKind,
     /// The text of the schedule: five cron fields, an interval, or an instant with its offset.
     pub text: String,
+    /// The IANA name of the zone that the sentence names.
+    pub time_zone: Option<String>,
     /// The sentence without the time.
     pub rest: String,
+    words: &'static Vocabulary,
 }
 
-/// Finds the time in a sentence, as seen at `now` in the user's zone. Returns `None` if there is none.
-pub fn read_time(sentence: &str, now: &Zoned) -> Option<TimePhrase> {
-    let tokens = tokenize(sentence);
-    let found = LANGUAGES.iter().filter_map(|words| {
-        let reader = PhraseReader {
-            tokens: &tokens,
-            words,
-            now,
-        };
-        reader.find()
-    });
-    // The first of equals, so that languages come in their order.
-    let best = found.reduce(|best, next| match next.word_count() > best.word_count() {
-        true => next,
-        false => best,
-    })?;
-    Some(TimePhrase {
-        kind: best.kind,
-        rest: tokens::without(sentence, &tokens, &best.range),
-        text: best.text,
-    })
-}
-
-/// Returns what a sentence such as "remind me to call Ann" asks to be reminded of.
-pub fn reminder_text(sentence: &str) -> Option<&str> {
-    let tokens = tokenize(sentence);
-    let matched = LANGUAGES.iter().filter_map(|words| {
-        let count = vocabulary::longest_match(&tokens, 0, words.remind)?;
-        let connective = vocabulary::longest_match(&tokens, count, words.connective);
-        Some(count + connective.unwrap_or(0))
-    });
-    let start = tokens.get(matched.max()?)?.start;
-    let text = sentence[start..].trim().trim_end_matches(['.', '!']).trim();
-    (!text.is_empty()).then_some(text)
-}
-
-/// Verbs that only say that something is scheduled.
-const SCHEDULING_VERBS: [&str; 9] = [
-    "schedule",
-    "programa",
-    "planifica",
-    "planifie",
-    "programme",
-    "pianifica",
-    "programma",
-    "agende",
-    "programe",
-];
-
-/// Returns a sentence such as "schedule a backup" without its first verb: what is to be done.
-pub fn scheduled_work(sentence: &str) -> &str {
-    let tokens = tokenize(sentence);
-    let is_verb = |word: &str| SCHEDULING_VERBS.contains(&word);
-    match tokens.as_slice() {
-        [first, second, ..] if is_verb(&first.word) => sentence[second.start..].trim(),
-        _ => sentence.trim(),
-    }
+/// Finds the time in a sentence, as seen at `now` in the user's zone.
+pub fn read_time(sentence: &str, now: &Zoned) -> Result<TimePhrase, TimeError> {
+    sentence::read(sentence, now)
 }

@@ -19,7 +19,7 @@ pub use caller::{CallingRun, Requester, rule_covers};
 pub use catalog::{AutomationCatalog, SharedCatalog};
 pub use control::ControlError;
 pub use error::PlanError;
-pub use job_plan::{PlannedJob, ReadTime, ReadWork, read_when};
+pub use job_plan::PlannedJob;
 pub use names::{JobNotFound, find_job};
 pub use question::{describe_action, describe_budget, describe_schedule, describe_step};
 pub use request::{

@@ -4,6 +4,7 @@ use lango_domain::StoreError;
 use lango_domain::automation::{ParseAllowRuleError, RunId};
 
 use crate::delivery::InvalidTarget;
+use crate::natural_time::TimeError;
 use crate::schedule::ScheduleError;
 use crate::workflow::{DurationError, ParamError, WorkflowError};
 
@@ -11,12 +12,10 @@ use crate::workflow::{DurationError, ParamError, WorkflowError};
 pub enum PlanError {
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
-    #[error(
-        "there is no time in `{0}`; say for example \"tomorrow at 9\", \"in two hours\" or \"every Monday at 8\""
-    )]
-    NoTime(String),
-    #[error("`{0}` says when, but not what to do")]
-    NoWork(String),
+    #[error(transparent)]
+    Time(#[from] TimeError),
+    #[error("it is not said what to do")]
+    NoWork,
     #[error("the {what} is empty")]
     EmptyText { what: &'static str },
     #[error("the {what} has more than {limit} characters")]

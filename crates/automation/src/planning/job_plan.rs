@@ -3,7 +3,6 @@
 use jiff::Zoned;
 use lango_domain::Safety;
 use lango_domain::automation::{Job, NewJob, Schedule, ScheduleKind};
-use lango_text::sanitize::truncated_line;
 
 use super::WorkPlanner;
 use super::caller::{CallingRun, Requester};
@@ -11,7 +10,7 @@ use super::error::PlanError;
 use super::names::check_name;
 use super::request::{JobRequest, WorkRequest, WorkTime};
 use super::work::{PlannedAction, PlannedWork};
-use crate::natural_time::{read_time, reminder_text, scheduled_work};
+use crate::natural_time::{SentenceWork, TimePhrase, read_time};
 use crate::schedule::{Timetable, parse_zone};
 use crate::workflow::Workflow;
 
@@ -27,22 +26,6 @@ pub struct PlannedJob {
     pub workflow: Option<Workflow>,
     /// Most jobs of the principal.
     pub limit: usize,
-}
-
-/// A time that was read from plain words, with the rest of the sentence.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadTime {
-    pub kind: ScheduleKind,
-    pub text: String,
-    pub work: ReadWork,
-}
-
-/// The request in the rest of a sentence.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReadWork {
-    Reminder(String),
-    Prompt(String),
-    Nothing,
 }
 
 impl WorkPlanner<'_> {
@@ -100,7 +83,7 @@ impl WorkPlanner<'_> {
         &self,
         requester: &Requester,
         request: &JobRequest,
-    ) -> Result<(PlannedAction, Option<ReadTime>), PlanError> {
+    ) -> Result<(PlannedAction, Option<TimePhrase>), PlanError> {
         let words = match &request.time {
             WorkTime::Words(words) => Some(self.read_words(words, request.timezone.as_deref())?),
             _ => None,
@@ -111,41 +94,44 @@ impl WorkPlanner<'_> {
             WorkRequest::Workflow(workflow) => {
                 self.workflow(&requester.principal, workflow).await?
             }
-            WorkRequest::InSentence => match words.as_ref().map(|words| &words.work) {
-                Some(ReadWork::Reminder(text)) => self.reminder(text)?,
-                Some(ReadWork::Prompt(text)) => self.prompt(text, None)?,
-                Some(ReadWork::Nothing) | None => {
-                    return Err(PlanError::NoWork(match &request.time {
-                        WorkTime::Words(words) => truncated_line(words, 120),
-                        WorkTime::Schedule { text, .. } => truncated_line(text, 120),
-                        WorkTime::OfWorkflow => String::new(),
-                    }));
-                }
+            WorkRequest::InSentence => match (&words, &request.time) {
+                (Some(phrase), WorkTime::Words(sentence)) => match phrase.work(sentence)? {
+                    SentenceWork::Reminder(text) => self.reminder(&text)?,
+                    SentenceWork::Prompt(text) => self.prompt(&text, None)?,
+                },
+                _ => return Err(PlanError::NoWork),
             },
         };
+        let is_apart = !matches!(request.work, WorkRequest::InSentence);
+        if let Some(error) = words
+            .as_ref()
+            .and_then(TimePhrase::unread_rest)
+            .filter(|_| is_apart)
+        {
+            return Err(error.into());
+        }
         Ok((action, words))
     }
 
-    fn read_words(&self, words: &str, timezone: Option<&str>) -> Result<ReadTime, PlanError> {
+    fn read_words(&self, words: &str, timezone: Option<&str>) -> Result<TimePhrase, PlanError> {
         let zone = match timezone {
             Some(name) => parse_zone(name)?,
             None => self.time_zone.clone(),
         };
         let now = self.now.to_zoned(zone);
-        read_when(words, &now).ok_or_else(|| PlanError::NoTime(truncated_line(words, 120)))
+        Ok(read_time(words, &now)?)
     }
 
     fn schedule(
         &self,
         request: &JobRequest,
-        time: Option<ReadTime>,
+        time: Option<TimePhrase>,
         workflow: Option<&Workflow>,
     ) -> Result<Schedule, PlanError> {
         let (kind, text, own_zone) = match (&request.time, time) {
             (WorkTime::Schedule { kind, text }, _) => (*kind, text.clone(), None),
-            (_, Some(time)) => (time.kind, time.text, None),
-            (WorkTime::Words(words), None) => return Err(PlanError::NoTime(words.clone())),
-            (WorkTime::OfWorkflow, None) => {
+            (_, Some(time)) => (time.kind, time.text, time.time_zone),
+            (_, None) => {
                 let name = workflow.map(|workflow| workflow.name.clone());
                 let text = workflow.and_then(|workflow| workflow.schedule.clone());
                 let none = || PlanError::NoScheduleInWorkflow(name.unwrap_or_default());
@@ -153,7 +139,13 @@ impl WorkPlanner<'_> {
                 (ScheduleKind::Cron, text.ok_or_else(none)?, zone)
             }
         };
-        let time_zone = match request.timezone.clone().or(own_zone) {
+        // A zone in the sentence is about its time; that of the file is only a default.
+        let is_sentence = matches!(request.time, WorkTime::Words(_));
+        let named = match is_sentence {
+            true => own_zone.or_else(|| request.timezone.clone()),
+            false => request.timezone.clone().or(own_zone),
+        };
+        let time_zone = match named {
             Some(name) => name.trim().to_owned(),
             None => self.time_zone.iana_name().unwrap_or("UTC").to_owned(),
         };
@@ -182,21 +174,4 @@ impl WorkPlanner<'_> {
             false => Ok(()),
         }
     }
-}
-
-/// Reads a time in plain words, and what the rest of the sentence asks for.
-pub fn read_when(words: &str, now: &Zoned) -> Option<ReadTime> {
-    let phrase = read_time(words, now)?;
-    let work = match reminder_text(&phrase.rest) {
-        Some(text) => ReadWork::Reminder(text.to_owned()),
-        None if phrase.rest.chars().any(char::is_alphanumeric) => {
-            ReadWork::Prompt(scheduled_work(&phrase.rest).to_owned())
-        }
-        None => ReadWork::Nothing,
-    };
-    Some(ReadTime {
-        kind: phrase.kind,
-        text: phrase.text,
-        work,
-    })
 }

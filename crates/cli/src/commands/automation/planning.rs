@@ -119,7 +119,7 @@ pub fn plan_error(error: PlanError, names: ArgumentNames) -> CliError {
         PlanError::Workflow(errors) => return first_error(errors),
         PlanError::Schedule(ScheduleError::UnknownZone { .. }) => "--timezone",
         PlanError::Schedule(_) => names.schedule,
-        PlanError::NoTime(_) | PlanError::NoWork(_) => "--when",
+        PlanError::Time(_) | PlanError::NoWork => "--when",
         PlanError::EmptyText { .. } | PlanError::LongText { .. } => names.work,
         PlanError::UnknownWorkflow { .. } | PlanError::NoScheduleInWorkflow(_) => names.work,
         PlanError::Name { .. } | PlanError::NameTaken { .. } => "NAME",

@@ -9,6 +9,8 @@ pub(super) struct WrittenTime {
     pub minute: i8,
     /// False for a plain number, which may be something else.
     pub is_explicit: bool,
+    /// True for `9` and `9:30`, but not for `09:30`, `9h` and `9pm`.
+    pub is_half_day: bool,
     pub half: Option<DayHalf>,
 }
 
@@ -38,11 +40,13 @@ impl WrittenTime {
             1 | 2 if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse::<i8>().ok(),
             _ => None,
         };
+        let is_half_day = half.is_none() && !hour.starts_with('0') && !word.contains('h');
         let (hour, minute) = (number(hour)?, number(minute)?);
         (hour <= 23 && minute <= 59).then_some(Self {
             hour,
             minute,
             is_explicit,
+            is_half_day: is_half_day && (1..=12).contains(&hour),
             half,
         })
     }
