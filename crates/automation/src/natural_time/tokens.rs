@@ -169,7 +169,7 @@ fn without_bytes(text: &str, range: Range<usize>) -> String {
         after.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | ':'));
     let joint = match after.chars().next() {
         _ if before.is_empty() => "",
-        Some(c) if matches!(c, '.' | ',' | ';' | '!' | '?' | ')') => "",
+        Some('.' | ',' | ';' | '!' | '?' | ')') => "",
         Some(_) => " ",
         None => "",
     };

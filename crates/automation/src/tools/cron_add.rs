@@ -1,5 +1,6 @@
 //! `cron_add`.
 
+use lango_domain::automation::JobAction;
 use lango_domain::{Intent, Safety, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,6 +14,9 @@ use super::{AutomationTools, phrases, requester};
 use crate::planning::{
     JobRequest, RunOptions, WorkRequest, WorkTime, WorkflowRequest, WorkflowSource, describe_action,
 };
+
+/// Said about a job that may do nothing without asking (B121).
+const APPROVAL_NOTE: &str = "Calls that need an approval, such as commands, will wait for it; `--allow` of `lango cron add` permits them in advance.\n";
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct CronAddArgs {
@@ -118,6 +122,9 @@ async fn run_add(
     );
     text.push_str(&next_lines(&planned.next, planner.now));
     text.push_str(&terms_lines(&job.spec));
+    if matches!(job.spec.action, JobAction::Prompt { .. }) && job.spec.allow.is_empty() {
+        text.push_str(APPROVAL_NOTE);
+    }
     text.push_str(parts.scheduler_note().await?.unwrap_or_default());
     Ok(text.trim_end().to_owned())
 }

@@ -122,35 +122,94 @@ async fn run_resume(
     Ok(text.trim_end().to_owned())
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct RemoveArgs {
+    /// The name or id of the job, or `all`. May be left out if there is only one job.
+    job: Option<String>,
+}
+
+/// Words for all jobs, as the phrases capture them.
+const ALL: [&str; 10] = [
+    "all", "every", "alle", "todos", "todas", "tous", "toutes", "tutti", "tutte", "tutto",
+];
+
 pub(super) fn cron_remove(parts: AutomationTools) -> Tool {
-    let description = "Removes a job with its history. A run that has started is stopped.";
+    let description =
+        "Removes a job with its history, or all jobs. A run that has started is stopped.";
     let asked = parts.clone();
     Tool::new(
         "cron_remove",
         description,
         Safety::Dangerous,
-        move |context, args: JobArgs| {
+        move |context, args: RemoveArgs| {
             let parts = parts.clone();
             async move {
-                let job = parts.find_job(&context, &args.job).await?;
+                let jobs = jobs_to_remove(&parts, &context, args).await?;
                 let store = parts.store().await?;
-                let removed = store.remove_job(&context.principal, job.id, parts.now());
-                removed.await.map_err(PlanError::from)?;
+                let mut lines = Vec::new();
+                for job in jobs {
+                    let removed = store.remove_job(&context.principal, job.id, parts.now());
+                    removed.await.map_err(PlanError::from)?;
+                    lines.push(format!("Removed the job `{}` (#{}).", job.name, job.id));
+                }
                 parts.wake();
-                Ok(format!("Removed the job `{}` (#{}).", job.name, job.id))
+                Ok(lines.join("\n"))
             }
         },
     )
-    .with_intent(move |context, args: JobArgs| {
+    .with_intent(move |context, args: RemoveArgs| {
         let parts = asked.clone();
         async move {
-            let job = parts.find_job(&context, &args.job).await?;
-            let lines = job_lines(&job, None, parts.now());
-            let shows = format!("removes this job with its history:\n{}", lines.trim_end());
-            Ok(intent(Safety::Dangerous, shows, &job))
+            let jobs = jobs_to_remove(&parts, &context, args).await?;
+            let lines: String = jobs
+                .iter()
+                .map(|job| job_lines(job, None, parts.now()))
+                .collect();
+            let what = match jobs.len() {
+                1 => "removes this job with its history",
+                _ => "removes these jobs with their history",
+            };
+            let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
+            Ok(Intent {
+                level: Safety::Dangerous,
+                shows: format!("{what}:\n{}", lines.trim_end()),
+                subject: names.join(", "),
+                pattern: None,
+            })
         }
     })
     .with_phrases(phrases::CRON_REMOVE)
+}
+
+/// Returns the jobs that are to be removed. Without a name it has to be clear which.
+async fn jobs_to_remove(
+    parts: &AutomationTools,
+    context: &ToolContext,
+    args: RemoveArgs,
+) -> Result<Vec<Job>, ToolError> {
+    let name = args.job.as_deref().map(str::trim).unwrap_or_default();
+    let is_all = ALL.contains(&name.to_lowercase().as_str());
+    if !name.is_empty() && !is_all {
+        return Ok(vec![parts.find_job(context, name).await?]);
+    }
+    let store = parts.store().await?;
+    let jobs = store.jobs(&context.principal);
+    let mut jobs = jobs.await.map_err(PlanError::from)?;
+    // A job that is over is kept for its history.
+    jobs.retain(|job| job.next_due.is_some() || !job.enabled);
+    let names: Vec<String> = jobs
+        .iter()
+        .map(|job| format!("`{}` (#{})", job.name, job.id))
+        .collect();
+    match names.len() {
+        0 => Err(ToolError("there are no jobs to come".to_owned())),
+        1 => Ok(jobs),
+        _ if is_all => Ok(jobs),
+        _ => Err(ToolError(format!(
+            "say which one: {}; or say `all`",
+            names.join(", ")
+        ))),
+    }
 }
 
 fn intent(level: Safety, shows: String, job: &Job) -> Intent {

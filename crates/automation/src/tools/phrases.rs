@@ -3,8 +3,21 @@
 //! Sentences with a time are passed on whole: `{when=request}`.
 
 /// Units and days are listed, so that a sentence without a time is not taken for a job.
-pub(super) const CRON_ADD: [&str; 98] = [
+pub(super) const CRON_ADD: [&str; 111] = [
     // English
+    "wake me [up] {_} {when=request}",
+    "(monthly|weekly|yearly|annually) {_} {when=request}",
+    "(twice|once) (a|an|every) {_} {when=request}",
+    "on (the|weekdays|weekends|workdays) {_} {when=request}",
+    "on {_:word} (january|february|march|april|may|june|july|august|september|october|november|december) {_} {when=request}",
+    "{_} (twice a day|monthly|on weekdays|on weekends) {when=request}",
+    "{_} on (weekdays|weekends) at {_} {when=request}",
+    "{_} at {_:word} every {_} {when=request}",
+    "(weck|wecke) mich {_} {when=request}",
+    "(despiértame|despiérteme) {_} {when=request}",
+    "(réveille-moi|réveille moi|réveillez-moi) {_} {when=request}",
+    "svegliami {_} {when=request}",
+    "(acorda-me|acorde-me|me acorde|me acorda) {_} {when=request}",
     "remind me {_} {when=request}",
     "(set|create|add|schedule) [me] a reminder {_} {when=request}",
     "every {_} {when=request}",
@@ -171,7 +184,19 @@ pub(super) const CRON_RESUME: [&str; 7] = [
     "(retoma|retome|ativa|ative|reativa|reative) (o job|o lembrete|o trabalho) {job}",
 ];
 
-pub(super) const CRON_REMOVE: [&str; 7] = [
+pub(super) const CRON_REMOVE: [&str; 19] = [
+    "(remove|delete|cancel|stop) [the] [my] (job|reminder|cron job|scheduled job)",
+    "(remove|delete|cancel|stop) {job:word} [of] [the] [my] (jobs|reminders|scheduled jobs)",
+    "(lösche|entferne|storniere|stoppe) (meine|die) erinnerung",
+    "(lösche|entferne|storniere|stoppe) {job:word} [meine] (erinnerungen|jobs)",
+    "(elimina|borra|cancela|quita) (mi|el) recordatorio",
+    "(elimina|borra|cancela|quita) {job:word} (los|mis) recordatorios",
+    "(supprime|annule|efface) (mon|le) rappel",
+    "(supprime|annule|efface) {job:word} (les|mes) rappels",
+    "(elimina|cancella|annulla|rimuovi) il [mio] promemoria",
+    "(elimina|cancella|annulla|rimuovi) {job:word} (i|i miei) promemoria",
+    "(remova|apaga|apague|cancela|cancele) (o|o meu|meu) lembrete",
+    "(remova|apaga|apague|cancela|cancele) {job:word} os [meus] lembretes",
     "(remove|delete|cancel) [the] [my] (job|reminder|cron job|scheduled job) {job}",
     "(remove|delete|cancel) [the] [my] (job|reminder|cron job|scheduled job) (called|named|to) {job}",
     "(lösche|entferne|storniere) (den job|die erinnerung|die erinnerung an) {job}",

@@ -36,7 +36,8 @@ async fn a_reminder_says_its_time_and_that_nobody_runs_it() {
         answer,
         "Added the job `check the disk` (#2): asks the team: check the disk\n\
          Next: tomorrow, Thu 19 Nov 2026 09:00 Europe/Berlin, in 1 day 7 h.\n\
-         Results go to: inbox."
+         Results go to: inbox.\n\
+         Calls that need an approval, such as commands, will wait for it; `--allow` of `lango cron add` permits them in advance."
     );
 }
 
@@ -102,7 +103,7 @@ const REFUSED: [(&str, &str); 22] = [
     ),
     (
         r#"{ "when": "remind me to call Ann" }"#,
-        "there is no time in `remind me to call Ann`",
+        "There is no time in `remind me to call Ann`",
     ),
     (r#"{ "when": "tomorrow at 9" }"#, "not what to do"),
     (

@@ -210,7 +210,7 @@ const SENTENCES: [(&str, &str, &str); 19] = [
     (
         "rappelle-moi demain à 9h d'appeler Anne",
         "11-19 09:00",
-        "reminder: d'appeler Anne",
+        "reminder: appeler Anne",
     ),
     (
         "tous les jours à 8h vérifie le disque",
@@ -303,7 +303,9 @@ async fn jobs_are_listed_in_other_languages() {
     assert_calls(TeamMode::Multi, &LISTS).await;
 }
 
-const JOB_CALLS: [(&str, &str, &str); 17] = [
+const JOB_CALLS: [(&str, &str, &str); 19] = [
+    ("cancel my reminder", "cron_remove", r#"{}"#),
+    ("stop all reminders", "cron_remove", r#"{ "job": "all" }"#),
     ("what is scheduled?", "cron_list", r#"{}"#),
     ("show my jobs", "cron_list", r#"{}"#),
     ("list my reminders", "cron_list", r#"{}"#),
@@ -465,7 +467,7 @@ async fn a_reminder_without_a_time_is_explained() {
     let fixture = ToolFixture::new();
     let reaction = ask(&fixture, "remind me to call Ann").await;
     assert!(
-        reaction.answer.contains("there is no time in"),
+        reaction.answer.contains("There is no time in"),
         "{}",
         reaction.answer
     );
