@@ -17,11 +17,7 @@ use crate::lazy_stores::LazyStores;
 use crate::wallet_keys::wallet_keys;
 
 /// Opens payments as the settings say. Nothing is connected yet.
-pub fn open_payments(
-    loaded: &LoadedConfig,
-    environment: &Environment,
-    stores: &LazyStores,
-) -> Result<Payments, PaymentError> {
+pub fn open_payments(loaded: &LoadedConfig, stores: &LazyStores) -> Result<Payments, PaymentError> {
     let clock: Clock = Arc::new(Timestamp::now);
     let opened = stores.clone();
     Payments::new(PaymentParts {
@@ -39,7 +35,7 @@ pub(crate) fn payment_tools(context: &CapabilityContext<'_>) -> Result<Vec<Tool>
     if !context.loaded.settings.payment.is_active() {
         return Ok(Vec::new());
     }
-    let payments = open_payments(context.loaded, context.environment, context.stores)
+    let payments = open_payments(context.loaded, context.stores)
         .map_err(|error| ConfigError::new(format!("payment: {error}")))?;
     Ok(lango_payments::tools(&Arc::new(payments)))
 }
@@ -55,7 +51,7 @@ pub(crate) fn payment_checks<'a>(
             return Vec::new();
         }
         let stores = LazyStores::new(loaded, environment);
-        let payments = match open_payments(loaded, environment, &stores) {
+        let payments = match open_payments(loaded, &stores) {
             Ok(payments) => payments,
             Err(error) => {
                 let check = DoctorCheck::new("payments", CheckStatus::Fail, error.to_string());

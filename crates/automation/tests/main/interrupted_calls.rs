@@ -69,6 +69,7 @@ impl CallFixture {
         };
         let turns = AtomicUsize::new(0);
         let runner = Runner::new(RunnerParts {
+            secrets: None,
             tree: build_agent_tree(config).unwrap(),
             models: Models {
                 default: Arc::new(ScriptedModel::new(Default::default(), 128_000)),

@@ -54,12 +54,8 @@ pub fn run(global: &GlobalArgs, command: &PaymentCommand) -> Result<CommandOutpu
 
 impl PaymentView {
     fn payments(&self) -> Result<Payments, CliError> {
-        let CommandContext {
-            loaded,
-            environment,
-            stores,
-        } = &self.context;
-        open_payments(loaded, environment, stores).map_err(payment_error)
+        let CommandContext { loaded, stores, .. } = &self.context;
+        open_payments(loaded, stores).map_err(payment_error)
     }
 
     /// Compares the ledger with the chain. The ledger is shown even if that is not possible.
