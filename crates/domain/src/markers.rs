@@ -21,5 +21,10 @@ pub const STEPS_TRUNCATED_MARKER: &str = "[Left out here";
 /// The task of a specialist if the orchestrator gives none.
 pub const DEFAULT_TASK: &str = "Do what the user asks in the last message.";
 
+/// The result of a call that did not run, because the process stopped before the user decided about it, or
+/// before it started. Also the result of a transfer in which nothing else was done.
+pub const CALL_NOT_RUN: &str =
+    "it did not run, because Lango stopped before: make the same call again";
+
 /// The prefix of an inquiry that is offered to the answering agent.
 pub const INQUIRY_PREFIX: &str = "To ask in passing: ";

@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 use futures::FutureExt;
 use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, ApprovalScope};
 use lango_domain::event::{ApprovalState, Decider, EventBody, Grant, ToolCode};
+use lango_domain::markers::CALL_NOT_RUN;
 use lango_domain::model::ToolCall;
 use lango_domain::{
     Destination, Intent, Label, OutgoingData, Safety, Tool, ToolContext, ToolError,
@@ -370,6 +371,13 @@ impl Driver {
         self.note(active, body).await?;
         let reason = match (state, by) {
             (ApprovalState::Approved, _) => return Ok(None),
+            // The next process asks again.
+            (ApprovalState::Asked | ApprovalState::Interrupted, _)
+                if self.suspend.is_cancelled() =>
+            {
+                let outcome = ToolOutcome::failed(ToolCode::Interrupted, CALL_NOT_RUN);
+                return Ok(Some(outcome));
+            }
             (ApprovalState::Asked | ApprovalState::Interrupted, _) => {
                 return Ok(Some(self.interrupted_outcome()));
             }

@@ -8,12 +8,14 @@ use futures::StreamExt;
 use futures::future::FutureExt;
 use lango_domain::content::MAX_ATTACHMENTS;
 use lango_domain::event::{CallId, Event, EventBody, RemoteThread, TransferOutcome, TurnId};
+use lango_domain::markers::CALL_NOT_RUN;
 use lango_domain::model::Fragment;
 use lango_domain::remote_agent::{RemotePiece, RemoteTask};
 use lango_domain::{AgentName, Content, Label};
 
 use crate::agent_loop::{AgentOutcome, DelegationResult};
 use crate::driver::{ActiveAgent, Delegation, Driver};
+use crate::recovery::has_run_nothing;
 use crate::reply::ReplyCollector;
 use crate::secrets::ShownText;
 use crate::turn_error::TurnError;
@@ -98,11 +100,12 @@ impl Driver {
         } else {
             (TransferOutcome::Failed, failure)
         };
-        let (id, detail, thread) = (
-            delegation.call.id.clone(),
-            failure.message.clone(),
-            delegation.thread().take(),
-        );
+        let can_start_again = self.suspend.is_cancelled() && self.has_run_nothing(delegation);
+        let detail = match can_start_again {
+            true => CALL_NOT_RUN.to_owned(),
+            false => failure.message.clone(),
+        };
+        let (id, thread) = (delegation.call.id.clone(), delegation.thread().take());
         let result = EventBody::TransferResult {
             id,
             outcome,
@@ -113,6 +116,14 @@ impl Driver {
             .append(active, &self.delegation_label(delegation), vec![result])
             .await;
         appended.err().unwrap_or(failure)
+    }
+
+    fn has_run_nothing(&self, delegation: &Delegation) -> bool {
+        self.log.read(|log| {
+            let of_turn = log.iter().filter(|event| event.turn == self.log.turn);
+            let events: Vec<&Event> = of_turn.map(|event| &**event).collect();
+            has_run_nothing(&events, &delegation.active_agent.branch)
+        })
     }
 
     /// Returns the label of text about a delegation: that of its task, and of a remote agent that may

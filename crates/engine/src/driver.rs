@@ -30,7 +30,7 @@ use crate::tool_execution::{AbortOnDrop, ContentOrigin, ToolOutcome};
 use crate::turn_clock::TurnClock;
 use crate::turn_error::TurnError;
 use crate::turn_log::{LogEntry, TurnLog};
-use crate::turn_permission::{TurnBudget, TurnPolicy};
+use crate::turn_permission::{CallGuard, TurnBudget, TurnPolicy};
 
 /// The time that a stopped turn has to write its last events.
 pub(crate) const STOP_GRACE_PERIOD: Duration = Duration::from_secs(3);
@@ -50,6 +50,7 @@ pub(crate) struct Driver {
     pub budget: TurnBudget,
     pub calibration: Arc<Calibration>,
     pub log: TurnLog,
+    pub guard: Option<Arc<dyn CallGuard>>,
     pub stop: StopSignal,
     /// Cancelled if a cancelled turn is to be resumed later instead of ended.
     pub suspend: CancellationToken,

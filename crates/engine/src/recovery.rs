@@ -7,6 +7,7 @@ use lango_domain::event::{
     ApprovalState, Author, Branch, CallId, Event, EventBody, ToolCode, TransferOutcome, TurnId,
 };
 use lango_domain::failure::FailureCode;
+use lango_domain::markers::CALL_NOT_RUN;
 use lango_domain::{Content, Safety};
 
 use crate::turn_log::LogEntry;
@@ -87,7 +88,8 @@ fn close_open_calls(events: &[&Event], safety: impl Fn(&Author, &str) -> Safety)
     for event in events.iter().rev() {
         let body = match &event.body {
             EventBody::ToolCall { id, tool, .. } if !closed.contains(id) => {
-                if let Some(level) = unanswered_approval(events, id) {
+                let unanswered = unanswered_approval(events, id);
+                if let Some(level) = unanswered {
                     entries.push(LogEntry::plain(
                         event.author.clone(),
                         event.branch.clone(),
@@ -103,10 +105,16 @@ fn close_open_calls(events: &[&Event], safety: impl Fn(&Author, &str) -> Safety)
                         },
                     ));
                 }
-                interrupted_result(id, safety(&event.author, tool))
+                match unanswered {
+                    Some(_) => interrupted_result(id, CALL_NOT_RUN),
+                    None => interrupted_result(id, interruption(safety(&event.author, tool))),
+                }
             }
             EventBody::Transfer { id, into, .. } if !closed.contains(id) => {
-                let (outcome, detail) = branch_outcome(events, into);
+                let (outcome, mut detail) = branch_outcome(events, into);
+                if outcome == TransferOutcome::Cancelled && has_run_nothing(events, into) {
+                    detail = CALL_NOT_RUN.to_owned();
+                }
                 EventBody::TransferResult {
                     id: id.clone(),
                     outcome,
@@ -135,23 +143,76 @@ fn result_id(body: &EventBody) -> Option<&CallId> {
 
 /// Returns the safety level of a call whose approval question was never answered.
 fn unanswered_approval(events: &[&Event], call: &CallId) -> Option<Safety> {
-    let last = events.iter().rev().find_map(|event| match &event.body {
+    last_approval(events, call)
+        .filter(|(_, state)| *state == ApprovalState::Asked)
+        .map(|(level, _)| level)
+}
+
+/// Returns true if a call waits for an answer, or is closed as one that did not run.
+fn has_not_run(events: &[&Event], call: &CallId) -> bool {
+    let error = events.iter().rev().find_map(|event| match &event.body {
+        EventBody::ToolResult { id, error, .. } if id == call => Some(error.as_deref()),
+        _ => None,
+    });
+    match error {
+        Some(error) => error == Some(CALL_NOT_RUN),
+        None => unanswered_approval(events, call).is_some(),
+    }
+}
+
+/// Returns true if every call of a turn that has no end either has a result or has not run. So nothing in it
+/// has an unknown effect.
+pub fn has_known_effects(turn: &[Arc<Event>]) -> bool {
+    let events: Vec<&Event> = turn.iter().map(|event| &**event).collect();
+    let mut calls = events.iter().filter_map(|event| match &event.body {
+        EventBody::ToolCall { id, .. } => Some(id),
+        _ => None,
+    });
+    let has_result = |call: &CallId| {
+        events
+            .iter()
+            .any(|event| result_id(&event.body) == Some(call))
+    };
+    calls.all(|call| has_result(call) || has_not_run(&events, call))
+}
+
+fn last_approval(events: &[&Event], call: &CallId) -> Option<(Safety, ApprovalState)> {
+    events.iter().rev().find_map(|event| match &event.body {
         EventBody::Approval {
             id, level, state, ..
         } if id == call => Some((*level, *state)),
         _ => None,
-    });
-    last.filter(|(_, state)| *state == ApprovalState::Asked)
-        .map(|(level, _)| level)
+    })
 }
 
-fn interrupted_result(id: &CallId, safety: Safety) -> EventBody {
-    let error = match safety {
+/// Returns true if no call of a branch has run. So the work in it can start again.
+pub(crate) fn has_run_nothing(events: &[&Event], branch: &Branch) -> bool {
+    let mut calls = 0;
+    for event in events.iter().filter(|event| event.branch == *branch) {
+        match &event.body {
+            EventBody::ToolCall { id, .. } => {
+                calls += 1;
+                if !has_not_run(events, id) {
+                    return false;
+                }
+            }
+            EventBody::Transfer { .. } => return false,
+            _ => {}
+        }
+    }
+    calls > 0
+}
+
+fn interruption(safety: Safety) -> &'static str {
+    match safety {
         Safety::Safe => "interrupted: it changes nothing and may be called again",
         Safety::Moderate | Safety::Dangerous => {
             "interrupted: whether it took effect is not known; look before doing it again"
         }
-    };
+    }
+}
+
+fn interrupted_result(id: &CallId, error: &str) -> EventBody {
     EventBody::ToolResult {
         id: id.clone(),
         ok: false,

@@ -1,6 +1,6 @@
 //! The request of a turn, with labels for the origin of each part.
 
-use lango_domain::event::{Principal, SessionId};
+use lango_domain::event::{Principal, SessionId, TurnId};
 use lango_domain::redaction::Redact;
 use lango_domain::secret_reference::SecretRedactor;
 use lango_domain::{Content, Label, LabeledText};
@@ -15,6 +15,8 @@ pub struct TurnRequest {
     pub label: Label,
     /// Text that comes with the request, each with the source name that a model reads.
     pub context: Vec<(String, LabeledText)>,
+    /// The id of the turn, for a caller that has to find it again; a new one if not set.
+    pub turn: Option<TurnId>,
 }
 
 impl TurnRequest {
@@ -31,6 +33,7 @@ impl TurnRequest {
             content: content.into(),
             label,
             context,
+            turn: None,
         }
     }
 }
@@ -40,6 +43,7 @@ pub(crate) struct NewRequest {
     pub content: Content,
     pub label: Label,
     pub context: Vec<(String, LabeledText)>,
+    pub turn: Option<TurnId>,
 }
 
 impl Redact for NewRequest {

@@ -80,6 +80,12 @@ pub struct Runner {
     pub(crate) inner: Arc<RunnerInner>,
 }
 
+impl std::fmt::Debug for Runner {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Runner").finish_non_exhaustive()
+    }
+}
+
 #[derive(Clone)]
 pub(crate) struct RunnerInner {
     pub(crate) team: Arc<PreparedTeam>,
@@ -166,6 +172,7 @@ impl Runner {
             content,
             label,
             context,
+            turn,
         } = request;
         self.start(TurnStart {
             session,
@@ -174,6 +181,7 @@ impl Runner {
                 content,
                 label,
                 context,
+                turn,
             }),
             permission,
         })
@@ -280,6 +288,9 @@ impl RunnerInner {
         match (start.request, unfinished) {
             (Some(mut request), _) => {
                 log.secrets.redact(&mut request);
+                if let Some(turn) = &request.turn {
+                    log.turn = turn.clone();
+                }
                 let driver =
                     self.new_driver(log, request.content.text.clone(), permission, &signals);
                 driver.run(StartMode::New(request), updates).await;
@@ -363,6 +374,7 @@ impl RunnerInner {
             approval_wait,
             rules,
             budget,
+            guard,
         } = permission;
         let configured = self.approval_policy.clone();
         Arc::new(Driver {
@@ -376,6 +388,7 @@ impl RunnerInner {
             clock: TurnClock::default(),
             limits: budget.apply_to(&self.limits),
             budget,
+            guard,
             calibration: Arc::clone(&self.calibration),
             log,
             stop: StopSignal::new(signals.cancel.clone()),

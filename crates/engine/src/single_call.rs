@@ -7,7 +7,10 @@ use futures::stream::{self, BoxStream, StreamExt};
 use lango_domain::PlainResultFunction;
 use lango_domain::event::{CallId, Usage};
 use lango_domain::fence::{OUTPUT, unwrap_fence};
-use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest, ToolCall};
+use lango_domain::markers::CALL_NOT_RUN;
+use lango_domain::model::{
+    Fragment, Message, Model, ModelError, ModelRequest, ToolCall, ToolCallResult,
+};
 use serde_json::Value;
 
 use crate::agent_models::Models;
@@ -69,8 +72,10 @@ pub(crate) struct SingleCallModel {
 
 impl Model for SingleCallModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
+        let has_not_run =
+            |result: &ToolCallResult| !result.ok && result.content.text == CALL_NOT_RUN;
         let reply = match request.messages.last() {
-            Some(Message::Results(results)) => {
+            Some(Message::Results(results)) if !results.iter().any(has_not_run) => {
                 // The result is fenced for language models, which read it as data.
                 let texts = results.iter().map(|result| {
                     let text = &result.content.text;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lango_domain::content::MAX_ATTACHMENTS;
 use lango_domain::event::{EventBody, ToolCode};
+use lango_domain::markers::CALL_NOT_RUN;
 use lango_domain::model::ToolCall;
 use lango_domain::redaction::Redact;
 use lango_domain::secret_reference::SecretRedactor;
@@ -148,6 +149,9 @@ impl Driver {
             self.log.secrets.redact(&mut denied);
             return Ok(self.with_advice(call, denied).await);
         }
+        if !self.may_start(tool, call).await {
+            return Ok(ToolOutcome::failed(ToolCode::Interrupted, CALL_NOT_RUN));
+        }
         // A result that is ready counts, even if the turn is stopped at the same time.
         let outcome = tokio::select! {
             biased;
@@ -155,6 +159,23 @@ impl Driver {
             () = self.stop.token.cancelled() => self.interrupted_outcome(),
         };
         Ok(self.with_advice(call, outcome).await)
+    }
+
+    /// Asks the guard of the turn about a call with an effect. If it forbids the call, the turn is suspended.
+    async fn may_start(&self, tool: &Tool, call: &ToolCall) -> bool {
+        let Some(guard) = self
+            .guard
+            .as_ref()
+            .filter(|_| !tool.is_read_only(&call.arguments))
+        else {
+            return true;
+        };
+        let may_start = guard.may_start().await;
+        if !may_start {
+            self.suspend.cancel();
+            self.stop.token.cancel();
+        }
+        may_start
     }
 
     pub(crate) fn interrupted_outcome(&self) -> ToolOutcome {

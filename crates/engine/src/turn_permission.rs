@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use lango_domain::approval::Approver;
 use lango_domain::event::Decider;
 use lango_domain::failure::FailureCode;
@@ -23,6 +24,14 @@ pub struct TurnPermission {
     /// call which the settings deny stays denied.
     pub rules: Vec<ApprovalRule>,
     pub budget: TurnBudget,
+    /// Asked before every call that has an effect. Without one, every call may start.
+    pub guard: Option<Arc<dyn CallGuard>>,
+}
+
+/// Decides whether the process may still have effects, such as one that works under a lease.
+pub trait CallGuard: Send + Sync {
+    /// Returns false if the call must not start. Then the turn is suspended.
+    fn may_start(&self) -> BoxFuture<'_, bool>;
 }
 
 impl TurnPermission {
@@ -41,6 +50,7 @@ impl std::fmt::Debug for TurnPermission {
             .field("approval_wait", &self.approval_wait)
             .field("rules", &self.rules)
             .field("budget", &self.budget)
+            .field("has_guard", &self.guard.is_some())
             .finish()
     }
 }

@@ -87,8 +87,10 @@ impl Runtime {
             target,
             on_disconnect,
             permission,
+            runner,
         } = spec;
-        let runner = self.runner_for(&target)?;
+        let runner = runner.unwrap_or_else(|| self.runner());
+        let runner = runner_for(runner, &target)?;
         let key = input.session_key();
         let permit = self.inner.limiter.acquire(&key.principal);
         let permit = permit.map_err(StartTurnError::TooMany)?;
@@ -134,19 +136,6 @@ impl Runtime {
             TurnInput::Resume(SessionKey { session, principal }) => {
                 runner.resume_with(session, principal, permission)
             }
-        }
-    }
-
-    fn runner_for(&self, target: &TurnTarget) -> Result<Runner, StartTurnError> {
-        let runner = self.runner();
-        match target {
-            TurnTarget::Team => Ok(runner),
-            TurnTarget::Agent(agent) => runner
-                .single_agent(agent.as_str())
-                .ok_or_else(|| StartTurnError::UnknownAgent(agent.clone())),
-            TurnTarget::Call { tool, arguments } => runner
-                .single_call(tool, arguments.clone())
-                .ok_or_else(|| StartTurnError::UnknownTool(tool.clone())),
         }
     }
 
@@ -261,5 +250,17 @@ impl Runtime {
         let observers = self.inner.observers.read();
         let observers = observers.unwrap_or_else(PoisonError::into_inner);
         observers.iter().for_each(|observer| observer(meter));
+    }
+}
+
+fn runner_for(runner: Runner, target: &TurnTarget) -> Result<Runner, StartTurnError> {
+    match target {
+        TurnTarget::Team => Ok(runner),
+        TurnTarget::Agent(agent) => runner
+            .single_agent(agent.as_str())
+            .ok_or_else(|| StartTurnError::UnknownAgent(agent.clone())),
+        TurnTarget::Call { tool, arguments } => runner
+            .single_call(tool, arguments.clone())
+            .ok_or_else(|| StartTurnError::UnknownTool(tool.clone())),
     }
 }

@@ -10,7 +10,7 @@ use futures::stream::Stream;
 use lango_domain::AgentName;
 use lango_domain::event::Update;
 use lango_domain::session::SessionKey;
-use lango_engine::{TurnPermission, TurnRequest, TurnStream};
+use lango_engine::{Runner, TurnPermission, TurnRequest, TurnStream};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio_util::sync::CancellationToken;
@@ -27,6 +27,8 @@ pub struct TurnSpec {
     pub on_disconnect: OnDisconnect,
     /// The permission of this turn alone. The default leaves everything to the settings.
     pub permission: TurnPermission,
+    /// Runs the turn instead of the runtime's team, such as one for another workspace.
+    pub runner: Option<Runner>,
 }
 
 impl TurnSpec {
@@ -46,6 +48,7 @@ impl TurnSpec {
             target: TurnTarget::Team,
             on_disconnect: OnDisconnect::Cancel,
             permission: TurnPermission::default(),
+            runner: None,
         }
     }
 }
@@ -89,6 +92,8 @@ impl TurnInput {
 pub enum OnDisconnect {
     Cancel,
     Continue,
+    /// The turn stops without an end in its log, so that it can be resumed.
+    Suspend,
 }
 
 /// The stream of a turn's updates. Dropping it counts as a disconnect.
@@ -220,8 +225,10 @@ impl TurnTask {
                 },
                 () = self.sender.closed(), if !is_disconnected => {
                     is_disconnected = true;
-                    if self.on_disconnect == OnDisconnect::Cancel {
-                        stream.cancel();
+                    match self.on_disconnect {
+                        OnDisconnect::Cancel => stream.cancel(),
+                        OnDisconnect::Suspend => stream.suspend(),
+                        OnDisconnect::Continue => {}
                     }
                 }
                 () = self.cancel.cancelled(), if !is_stopped => {

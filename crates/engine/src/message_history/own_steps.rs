@@ -1,7 +1,7 @@
 //! An agent's own steps: a reply with its calls and their results forms one group.
 
 use lango_domain::event::{Branch, CallId, EventBody, TransferOutcome};
-use lango_domain::markers::{REJECT_MARKER, TRANSFER_TOOL};
+use lango_domain::markers::{CALL_NOT_RUN, REJECT_MARKER, TRANSFER_TOOL};
 use lango_domain::model::{Message, Thought, ToolCall, ToolCallResult};
 use lango_domain::{Attachment, Content, ReadableKinds};
 use serde_json::{Value, json};
@@ -262,6 +262,7 @@ fn transfer_result(
             format!("{to} gave the task back:\n{}", quote::report(to, detail))
         }
         TransferOutcome::Failed => format!("{to} failed:\n{}", quote::report(to, detail)),
+        TransferOutcome::Cancelled if detail == CALL_NOT_RUN => detail.to_owned(),
         TransferOutcome::Cancelled => format!("{to} was stopped before it finished"),
     };
     Content { text, attachments }

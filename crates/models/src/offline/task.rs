@@ -3,7 +3,7 @@
 use lango_domain::Content;
 use lango_domain::fence::{self, FENCES, OUTPUT};
 use lango_domain::markers::{
-    DEFAULT_TASK, EMPTY_REPLY_REMINDER, HISTORY_TRUNCATED_MARKER, INQUIRY_PREFIX,
+    CALL_NOT_RUN, DEFAULT_TASK, EMPTY_REPLY_REMINDER, HISTORY_TRUNCATED_MARKER, INQUIRY_PREFIX,
     STEPS_TRUNCATED_MARKER,
 };
 use lango_domain::model::{Message, ToolCall, ToolCallResult};
@@ -118,9 +118,11 @@ fn completed_calls(messages: &[Message]) -> Vec<(&ToolCall, ToolCallResult)> {
             .find(|result| result.id == call.id)
             .map(|result| unfence_result(result))
     };
+    // A call that did not run is made again.
+    let has_run = |result: &ToolCallResult| result.ok || result.content.text != CALL_NOT_RUN;
     calls
         .flatten()
-        .filter_map(|call| Some((call, find_result(&call)?)))
+        .filter_map(|call| Some((call, find_result(&call).filter(has_run)?)))
         .collect()
 }
 

@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use futures::StreamExt;
 use lango_domain::event::ApprovalState::{Approved, Asked};
-use lango_domain::event::{EventBody, Update};
+use lango_domain::event::{Event, EventBody, Update};
 use lango_domain::{Label, LabeledText};
 use lango_engine::{InMemorySessionStore, TurnPermission, TurnRequest};
 use lango_runtime::{
-    Runtime, RuntimeParts, StartTurnError, TooManyTurns, TurnLimiter, TurnSpec, TurnTarget,
+    OnDisconnect, Runtime, RuntimeParts, StartTurnError, TooManyTurns, TurnLimiter, TurnSpec,
+    TurnTarget,
 };
 
 use crate::harness::{
@@ -199,5 +200,39 @@ root always calls exec_shell {\"command\": \"make\"}
     };
     let events = run(&second, spec).await;
     assert_eq!(approvals(&events).last(), Some(&Approved));
+    assert_eq!(end(&events).0, "done");
+}
+
+/// B73, B121: a call that waited for an answer has not run, so it is asked about again.
+#[tokio::test]
+async fn a_single_call_is_asked_about_again_after_a_restart() {
+    let store = Arc::new(InMemorySessionStore::default());
+    let script = "mode single\ntools exec_shell\ntool exec_shell is dangerous\n";
+    let target = TurnTarget::Call {
+        tool: "exec_shell".to_owned(),
+        arguments: serde_json::json!({ "command": "make" }),
+    };
+    let first = runtime_on(script, &["hangs"], Arc::clone(&store) as _);
+    let spec = TurnSpec {
+        target: target.clone(),
+        on_disconnect: OnDisconnect::Suspend,
+        ..TurnSpec::request(request("go"))
+    };
+    let mut turn = first.start_turn(spec).unwrap();
+    let is_question = |update: &Update| matches!(update, Update::Event(event) if matches!(event.body, EventBody::Approval { .. }));
+    while !turn.next().await.is_some_and(|update| is_question(&update)) {}
+    drop(turn);
+    first.tasks().close();
+    first.tasks().wait().await;
+
+    let second = runtime_on(script, &["yes"], store);
+    let spec = TurnSpec {
+        target,
+        ..TurnSpec::resume(session_key())
+    };
+    let events = run(&second, spec).await;
+    assert_eq!(approvals(&events).last(), Some(&Approved));
+    let ran = |event: &&Arc<Event>| matches!(event.body, EventBody::ToolResult { ok: true, .. });
+    assert_eq!(events.iter().filter(ran).count(), 1);
     assert_eq!(end(&events).0, "done");
 }
