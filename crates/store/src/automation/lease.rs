@@ -28,9 +28,9 @@ impl LeaseStore for SqliteStore {
         async move {
             // Only a process that has ended loses its lock, whatever the clocks say.
             let lock = self.scheduler_lock().try_take();
-            let is_owner_gone = lock.is_some();
+            let ended = lock.as_ref().and_then(|lock| lock.lease);
             let outcome = self
-                .batch(move |connection| acquire(connection, claim, is_owner_gone))
+                .batch(move |connection| acquire(connection, claim, ended))
                 .await?;
             if let LeaseOutcome::Acquired(lease) = &outcome {
                 self.scheduler_lock().keep(lease.number, lock);
@@ -49,8 +49,10 @@ impl LeaseStore for SqliteStore {
                 Ok(())
             });
             let renewed = renewed.await;
-            if renewed == Err(StoreError::LeaseLost) {
-                self.scheduler_lock().release(lease);
+            match &renewed {
+                Ok(()) => self.scheduler_lock().keep_trying(lease),
+                Err(StoreError::LeaseLost) => self.scheduler_lock().release(lease),
+                Err(_) => {}
             }
             renewed
         }
@@ -78,14 +80,16 @@ impl LeaseStore for SqliteStore {
     }
 }
 
+/// `ended` is the lease of a process that has ended for certain.
 fn acquire(
     connection: &Connection,
     claim: LeaseClaim,
-    is_owner_gone: bool,
+    ended: Option<LeaseNumber>,
 ) -> Result<LeaseOutcome, WriteError> {
     let last = find(connection)?;
-    let is_abandoned =
-        |last: &SchedulerLease| is_owner_gone || claim.abandoned.as_ref() == Some(last);
+    let is_abandoned = |last: &SchedulerLease| {
+        ended == Some(last.number) || claim.abandoned.as_ref() == Some(last)
+    };
     let is_held = last
         .as_ref()
         .is_some_and(|last| last.until > claim.at && !is_abandoned(last));

@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 
 use jiff::{SignedDuration, Timestamp};
+use lango_domain::StoreError;
 use lango_domain::automation::{LeaseClaim, LeaseOutcome, LeaseStore};
 use lango_domain::event::{EventBody, Principal};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
@@ -36,6 +37,35 @@ async fn a_dead_process_loses_the_lease() {
     // Closes the lock file, as the end of the process would.
     drop(first);
     let taken = second.acquire_lease(lease_claim("second")).await.unwrap();
+    assert!(matches!(taken, LeaseOutcome::Acquired(_)));
+}
+
+/// B120: a process that was stopped for long, and lost the lease, does not take it from the next owner with
+/// its lock.
+#[tokio::test]
+async fn a_lock_of_an_older_lease_says_nothing_about_the_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let (frozen, healthy) = (open(folder.path()), open(folder.path()));
+    let acquired = frozen.acquire_lease(lease_claim("frozen")).await.unwrap();
+    let LeaseOutcome::Acquired(old) = acquired else {
+        panic!("nobody held it");
+    };
+    let over = LeaseClaim {
+        abandoned: Some(old.clone()),
+        ..lease_claim("healthy")
+    };
+    let acquired = healthy.acquire_lease(over).await.unwrap();
+    let LeaseOutcome::Acquired(new) = acquired else {
+        panic!("the lease was abandoned");
+    };
+    let lost = frozen.renew_lease(old.number, old.until).await;
+    assert_eq!(lost, Err(StoreError::LeaseLost));
+    let held = frozen.acquire_lease(lease_claim("frozen")).await.unwrap();
+    assert_eq!(held, LeaseOutcome::HeldBy(new.clone()));
+    // With the lock of the new lease, its end is noticed at once.
+    healthy.renew_lease(new.number, new.until).await.unwrap();
+    drop(healthy);
+    let taken = frozen.acquire_lease(lease_claim("frozen")).await.unwrap();
     assert!(matches!(taken, LeaseOutcome::Acquired(_)));
 }
 
