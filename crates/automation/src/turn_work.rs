@@ -156,6 +156,7 @@ impl TurnWorker {
                 .chain(work.call_rule())
                 .collect(),
             budget: budget(&run.spec),
+            guard: None,
         }
     }
 }

@@ -8,9 +8,21 @@ use super::error::{ErrorList, FilePosition};
 use super::fields::FieldMap;
 use super::reference::{Reference, SplitText, TextPart, ValueTemplate, split_text};
 
-/// Arguments of tools that are read as a command, a program or a prompt. A value in them would become part
-/// of that text, so no reference is possible (B122).
-const TEXT_ARGUMENTS: [&str; 4] = ["command", "prompt", "script", "yaml_content"];
+/// Arguments of tools that are read as a command, a program, a prompt, a time, a permission or a target. A
+/// value anywhere in them would become part of that, so no reference is possible (B122).
+const TEXT_ARGUMENTS: [&str; 11] = [
+    "allow",
+    "body",
+    "command",
+    "deliver_to",
+    "failure_deliver_to",
+    "prompt",
+    "schedule",
+    "script",
+    "scripts",
+    "when",
+    "yaml_content",
+];
 
 /// Returns a text without references. References are errors.
 pub(super) fn plain_text(
@@ -53,23 +65,42 @@ pub(super) fn read_arguments(
     };
     let mut filled = Vec::new();
     for argument in arguments {
-        let text = match &argument.value.kind {
-            SpannedKind::Scalar(Value::String(text)) => Some(text),
-            _ => None,
-        };
-        let template = match text {
-            Some(text) if TEXT_ARGUMENTS.contains(&argument.key.as_str()) => {
+        let template = match TEXT_ARGUMENTS.contains(&argument.key.as_str()) {
+            true => {
                 let what = format!("`{}`", argument.key);
-                let plain = plain_text(text, &argument.value, &what, errors);
-                plain.map(|plain| ValueTemplate::Literal(Value::String(plain)))
+                plain_value(&argument.value, &what, errors).map(ValueTemplate::Literal)
             }
-            _ => read_template(&argument.value, references, errors),
+            false => read_template(&argument.value, references, errors),
         };
         if let Some(template) = template {
             filled.push((argument.key.clone(), template));
         }
     }
     Some(ValueTemplate::Object(filled))
+}
+
+/// Returns a value without references. References in it are errors.
+fn plain_value(value: &SpannedValue, what: &str, errors: &mut ErrorList<'_>) -> Option<Value> {
+    match &value.kind {
+        SpannedKind::Scalar(Value::String(text)) => {
+            plain_text(text, value, what, errors).map(Value::String)
+        }
+        SpannedKind::Scalar(scalar) => Some(scalar.clone()),
+        SpannedKind::List(items) => {
+            let items = items.iter().map(|item| plain_value(item, what, errors));
+            // Every item is read, so that every error is found.
+            let items: Vec<_> = items.collect();
+            items.into_iter().collect::<Option<_>>().map(Value::Array)
+        }
+        SpannedKind::Map(entries) => {
+            let mut plain = serde_json::Map::new();
+            for entry in entries {
+                let value = plain_value(&entry.value, what, errors);
+                plain.extend(value.map(|value| (entry.key.clone(), value)));
+            }
+            (plain.len() == entries.len()).then_some(Value::Object(plain))
+        }
+    }
 }
 
 fn read_template(

@@ -186,3 +186,29 @@ fn parameters_have_defaults_and_types() {
         "parameter `count` must be a number, not a text"
     );
 }
+
+/// B122: no value becomes part of a command, a script, a time, a permission or a target, however deep.
+#[test]
+fn values_are_no_part_of_what_is_executed() {
+    for arguments in [
+        "command: \"echo {{params.x}}\"",
+        "when: \"every hour {{params.x}}\"",
+        "deliver_to: [inbox, \"command:echo {{params.x}}\"]",
+        "failure_deliver_to: [\"{{params.x}}\"]",
+        "allow: [\"{{params.x}}\"]",
+        "scripts: {run.sh: \"echo {{params.x}}\"}",
+        "scripts: {deep: [{run.sh: \"{{params.x}}\"}]}",
+        "body: \"{{params.x}}\"",
+    ] {
+        let file = format!(
+            "name: f\nparams: {{x: 1}}\nsteps:\n  - id: a\n    tool: t\n    with: {{{arguments}}}\n"
+        );
+        let errors = lango_automation::workflow::parse_workflow("f", &file, None).unwrap_err();
+        assert!(
+            errors[0]
+                .to_string()
+                .contains("values never become part of"),
+            "{arguments}: {errors:?}"
+        );
+    }
+}
