@@ -61,7 +61,7 @@ fn number_in_words(number: u64) -> String {
     let at = |index: u64| usize::try_from(index).unwrap_or_default();
     match number {
         0..20 => SMALL[at(number)].to_owned(),
-        20..100 if number % 10 == 0 => TENS[at(number / 10)].to_owned(),
+        20..100 if number.is_multiple_of(10) => TENS[at(number / 10)].to_owned(),
         20..100 => format!("{}-{}", TENS[at(number / 10)], SMALL[at(number % 10)]),
         _ => with_rest(format!("{} hundred", SMALL[at(number / 100)]), number % 100),
     }

@@ -55,7 +55,7 @@ pub struct PaidContent {
 /// The outcome of asking for a resource.
 #[derive(Clone, Debug)]
 pub enum FetchOutcome {
-    Content(PaidContent),
+    Content(Box<PaidContent>),
     /// The resource costs something. Nothing was signed.
     Priced(Box<Quote>),
 }
@@ -120,16 +120,14 @@ impl Payments {
         max_amount: UsdcAmount,
     ) -> Result<FetchOutcome, PaymentError> {
         if let Some(payment) = self.unanswered_payment(principal, &request).await? {
-            return self
-                .deliver(payment, &request)
-                .await
-                .map(FetchOutcome::Content);
+            let content = self.deliver(payment, &request).await?;
+            return Ok(FetchOutcome::Content(Box::new(content)));
         }
         let http = self.resource_http()?;
         let answer = http.send(request.to_http(None)?).await;
         let answer = answer.map_err(|error| PaymentError::Invalid(error.to_string()))?;
         if answer.status != 402 {
-            return Ok(FetchOutcome::Content(content(answer, None)));
+            return Ok(FetchOutcome::Content(Box::new(content(answer, None))));
         }
         let offers = read_offers(answer.header("payment-required"), &answer.body);
         let limit = max_amount.min(self.settings.x402.max_amount);

@@ -18,7 +18,7 @@ pub(super) async fn fetch(
     let limit = limit.map_err(|error| CliError::usage(format!("{error}")))?;
     let outcome = payments.request_resource(&view.principal, request(args)?, limit);
     let content = match outcome.await.map_err(payment_error)? {
-        FetchOutcome::Content(content) => content,
+        FetchOutcome::Content(content) => *content,
         FetchOutcome::Priced(quote) => {
             let prepared = payments.prepare_quote(&quote, String::new()).await;
             confirm(&prepared.map_err(payment_error)?.question, args.yes)?;
