@@ -8,7 +8,7 @@ pub fn amount_in_words(amount: UsdcAmount) -> String {
     let whole_text = format!("{} USDC", number_in_words(whole));
     let (small, unit) = match rest {
         0 => return whole_text,
-        rest if rest % 10_000 == 0 => (rest / 10_000, "cent"),
+        rest if rest.is_multiple_of(10_000) => (rest / 10_000, "cent"),
         rest => (rest, "millionth"),
     };
     let plural = if small == 1 { "" } else { "s" };
