@@ -93,7 +93,7 @@ mod tests {
         for (at, expected) in [
             (
                 "2026-11-19T08:00:00Z",
-                "tomorrow, Thu 19 Nov 2026 09:00 Europe/Berlin, in 1 day 7 h",
+                "tomorrow, Thu 19 Nov 2026 09:00 Europe/Berlin, in 1 day 8 h",
             ),
             (
                 "2026-11-18T08:00:00Z",
@@ -109,7 +109,7 @@ mod tests {
             ),
             (
                 "2027-03-01T08:00:00Z",
-                "Mon 1 Mar 2027 09:00 Europe/Berlin, in 103 days 7 h",
+                "Mon 1 Mar 2027 09:00 Europe/Berlin, in 103 days 8 h",
             ),
         ] {
             let at = in_zone(at.parse().unwrap(), "Europe/Berlin");

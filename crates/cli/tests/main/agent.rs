@@ -275,7 +275,8 @@ fn route_follows_the_keywords() {
         ("…", "none"),
         ("send 5 usdc to bob", "none"),
     ] {
-        let json = lango(&["route", request, "--json"]).json();
+        // A team without the vault.
+        let json = lango(&["route", request, "--tools", "fs_read", "--json"]).json();
         assert_eq!(
             (&json["decision"], &json["agent"]),
             (&json!(decision), &Value::Null),

@@ -35,7 +35,7 @@ async fn a_reminder_says_its_time_and_that_nobody_runs_it() {
     assert_eq!(
         answer,
         "Added the job `check the disk` (#2): asks the team: check the disk\n\
-         Next: tomorrow, Thu 19 Nov 2026 09:00 Europe/Berlin, in 1 day 7 h.\n\
+         Next: tomorrow, Thu 19 Nov 2026 09:00 Europe/Berlin, in 1 day 8 h.\n\
          Results go to: inbox.\n\
          Calls that need an approval, such as commands, will wait for it; `--allow` of `lango cron add` permits them in advance."
     );
@@ -54,7 +54,7 @@ async fn a_job_has_everything_that_was_asked_for() {
     });
     let answer = fixture.call("cron_add", args).await;
     assert!(
-        answer.contains("Next: Mon 23 Nov 2026 08:00 Asia/Tokyo, in 4 days 22 h."),
+        answer.contains("Next: Mon 23 Nov 2026 08:00 Asia/Tokyo, in 4 days 23 h."),
         "{answer}"
     );
     assert_eq!(answer.matches("Then: ").count(), 2, "{answer}");

@@ -29,7 +29,7 @@ async fn the_question_says_everything() {
         "adds the job `disk`\n\
          asks the operator: Check the disk.\n    without asking: nothing\n\
          when: cron `0 8 * * MON` in Europe/Berlin\n  \
-           next: Mon 23 Nov 2026 08:00 Europe/Berlin, in 5 days 6 h\n  \
+           next: Mon 23 Nov 2026 08:00 Europe/Berlin, in 5 days 7 h\n  \
            then: Mon 30 Nov 2026 08:00 Europe/Berlin\n  \
            then: Mon 7 Dec 2026 08:00 Europe/Berlin\n\
          without asking, also when nobody is there:\n  \
