@@ -248,10 +248,10 @@ async fn decisions_of_a_wrong_clock_are_taken_back(store: &dyn AutomationStore) 
     assert!(ok(store.rewind_job(lease, rewind).await));
     let runs = ok(store.runs(RunQuery::newest(principal("rewound"), 9)).await);
     let left: Vec<i64> = runs.iter().map(|run| run.due.as_second()).collect();
-    assert_eq!(left, [90_030, 10]);
+    assert_eq!(left, [90_030]);
     let found = ok(store.job(&principal("rewound"), "job").await);
-    let times = found.map(|job| (job.decided_until, job.next_due));
-    assert_eq!(times, Some((seconds(15), Some(seconds(20)))));
+    let times = found.map(|job| (job.decided_until < seconds(10), job.next_due));
+    assert_eq!(times, Some((true, Some(seconds(10)))));
 }
 
 /// B120: an occurrence that a wrong clock left out is decided again, and no try waits for that clock.
