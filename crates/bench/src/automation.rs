@@ -3,6 +3,7 @@
 mod audit;
 mod child;
 mod drain;
+mod effects;
 mod kill;
 mod plan;
 mod rest;

@@ -1,5 +1,6 @@
 //! Tools: a name, a description for the model, a schema, a safety level and an async function.
 
+mod intent;
 mod output_sink;
 
 use std::fmt;
@@ -17,6 +18,7 @@ use crate::flow::{Label, LabeledText, OutgoingData};
 use crate::secret_reference::{SecretField, SecretRedactor};
 use crate::session::SessionKey;
 
+pub use intent::Intent;
 pub use output_sink::ToolOutputSink;
 
 /// The harm that a call can do. The default is dangerous.
@@ -58,18 +60,6 @@ impl ToolContext {
             principal: self.principal.clone(),
         }
     }
-}
-
-/// The effect that a call would have, for the approval decision.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Intent {
-    pub level: Safety,
-    /// The exact effect: the command, the diff, the amount.
-    pub shows: String,
-    /// The text that rules are matched against: the command or the path.
-    pub subject: String,
-    /// The pattern that an approval for the session may cover, such as `git *`.
-    pub pattern: Option<String>,
 }
 
 /// The origin of a tool's output.

@@ -1,5 +1,7 @@
 //! Approval of tool calls: evaluates the policy and asks the approver.
 
+mod outcome;
+
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
@@ -12,19 +14,13 @@ use lango_domain::{
 };
 use lango_text::sanitize::escape_hidden_chars;
 
+use self::outcome::ApprovalOutcome;
 use crate::approval_policy::{Verdict, grant_covers};
 use crate::driver::{ActiveAgent, Delegation, Driver};
 use crate::flow::{self, Concerns, Leak, UserText};
 use crate::secrets::{ReferencedSecret, with_secrets};
 use crate::tool_execution::{ToolOutcome, failure_origin};
 use crate::turn_error::TurnError;
-
-/// The decision about a call, as it is logged.
-struct ApprovalOutcome {
-    state: ApprovalState,
-    by: Option<Decider>,
-    grant: Option<Grant>,
-}
 
 /// A call that is about to run.
 #[derive(Clone, Copy)]
@@ -390,23 +386,5 @@ impl Driver {
         };
         self.record_denial(call);
         Ok(Some(ToolOutcome::failed(ToolCode::Denied, reason)))
-    }
-}
-
-impl ApprovalOutcome {
-    fn decided(state: ApprovalState, by: Decider) -> Self {
-        Self {
-            state,
-            by: Some(by),
-            grant: None,
-        }
-    }
-
-    fn from_state(state: ApprovalState) -> Self {
-        Self {
-            state,
-            by: None,
-            grant: None,
-        }
     }
 }

@@ -6,11 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::future::FutureExt;
-use lango_domain::Clock;
 use lango_domain::StoreError;
 use lango_domain::approval::Approver;
 use lango_domain::blobs::BlobStore;
-use lango_domain::event::{Author, Branch, EventBody, Principal, SessionId, TurnId, Update};
+use lango_domain::event::{Author, Branch, EventBody, Principal, SessionId, Update};
 use lango_domain::remote_agent::RemoteAgent;
 use lango_domain::session::{HistoryWindow, SessionKey, SessionKeyRef, SessionStore, TurnLock};
 use lango_domain::{AgentName, AgentTree, SecretSource};
@@ -28,6 +27,7 @@ use crate::recovery::UnfinishedTurn;
 use crate::request::{NewRequest, TurnRequest};
 use crate::secrets::TurnSecrets;
 use crate::turn::{StartMode, store_timeout};
+use crate::turn_clock::ClockAndIds;
 use crate::turn_clock::TurnClock;
 use crate::turn_error::panic_message;
 use crate::turn_log::{LogEntry, TurnLog, TurnLogOptions};
@@ -57,13 +57,6 @@ pub struct RunnerParts {
     pub remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
     pub limits: TurnLimits,
     pub clock_and_ids: ClockAndIds,
-}
-
-/// The clock and the source of turn ids. Injected so that a turn can be repeated exactly.
-#[derive(Clone)]
-pub struct ClockAndIds {
-    pub now: Clock,
-    pub new_turn_id: Arc<dyn Fn() -> TurnId + Send + Sync>,
 }
 
 /// A turn to start, or to resume if there is no request.

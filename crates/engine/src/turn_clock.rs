@@ -1,9 +1,18 @@
-//! The clock of a turn. Time spent waiting for approvals does not count toward the turn's limit.
+//! The clocks of turns: where their times come from, and how long each runs. Time spent waiting for approvals does not count toward the turn's limit.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use lango_domain::Clock;
+use lango_domain::event::TurnId;
 use tokio::time::Instant;
+
+/// The clock and the source of turn ids. Injected so that a turn can be repeated exactly.
+#[derive(Clone)]
+pub struct ClockAndIds {
+    pub now: Clock,
+    pub new_turn_id: Arc<dyn Fn() -> TurnId + Send + Sync>,
+}
 
 #[derive(Default)]
 pub(crate) struct TurnClock(Mutex<ApprovalWaits>);

@@ -15,8 +15,8 @@ use lango_domain::{AgentName, Label, ToolOutputSink};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use crate::runner::ClockAndIds;
 use crate::secrets::TurnSecrets;
+use crate::turn_clock::ClockAndIds;
 use crate::turn_error::TurnError;
 
 /// The log of a session, open for one turn.

@@ -15,7 +15,6 @@ use rusqlite::{Connection, params};
 use crate::damage::{DamageLog, RowReader};
 use crate::database::{self, ReadMode, StoreLocation};
 use crate::error::sqlite_error;
-
 use crate::event_rows;
 use crate::reserve::DiskReserve;
 use crate::scheduler_lock::SchedulerLock;

@@ -19,6 +19,7 @@ use lango_store::{SqliteStore, StoreLocation};
 use rusqlite::{Connection, OpenFlags};
 
 use super::child::clock_ahead;
+use super::effects::Effects;
 use super::plan::{self, PlannedJob};
 use super::work::WorkFolder;
 use super::{audit, drain};
@@ -29,13 +30,13 @@ const SHORTEST_LIFE: u64 = 10;
 const LONGEST_LIFE: u64 = 190;
 /// With more runs than this to do, the clock does not jump.
 const MAX_OPEN_RUNS: i64 = 40;
-/// A second process runs next to the first one, in one of so many kills.
+/// A second process runs next to the first one, in one of this many kills.
 const SECOND_PROCESS: usize = 16;
-/// The user starts something in one of so many kills.
+/// The user starts something in one of this many kills.
 const USER_ACTION: usize = 4;
-/// One of so many answers repeats a step although its effect happened.
+/// One of this many answers repeats a step although its effect happened.
 const CARELESS: u64 = 6;
-/// Results are noted after so many kills, and compared in the end.
+/// Results are noted after this many kills, and compared in the end.
 const NOTE_RESULTS: usize = 10;
 
 pub fn run(kills: usize, seed: u64, folder: Option<&Path>) -> Result<()> {
@@ -60,7 +61,7 @@ pub fn run(kills: usize, seed: u64, folder: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// What is known of a step that the user answered for.
+/// The answers of the user about a step.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StepAnswers {
     pub asked: usize,
@@ -204,7 +205,7 @@ impl Harness {
         if questions.is_empty() {
             return Ok(());
         }
-        let effects = audit::Effects::read(&self.folder)?;
+        let effects = Effects::read(&self.folder)?;
         for (run, step) in questions {
             let is_careless = self.rng.next().is_multiple_of(CARELESS);
             let happened = effects.of_step(run, &step) > 0;

@@ -13,13 +13,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::Shell;
 use super::command::{CommandRequest, Program};
 use super::command_kind::{CommandKind, classify};
-use super::environment;
 use super::jobs::ShellJob;
 use super::process::RunningCommand;
-use super::report;
+use super::{Shell, environment, report};
 
 /// Number of lines returned by one read of an output.
 const DEFAULT_LINES: usize = 200;

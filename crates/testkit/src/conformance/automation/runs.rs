@@ -333,7 +333,9 @@ async fn old_runs_are_pruned(store: &dyn AutomationStore) {
         ok(store.end_run(lease, end(run, RunState::Done, 3)).await);
     }
     let recent = ok(store.submit_run(background("recent", 3)).await).id;
-    ok(store.end_run(lease, end(recent, RunState::Done, 2_000)).await);
+    ok(store
+        .end_run(lease, end(recent, RunState::Done, 2_000))
+        .await);
     // If nothing is newer, the clock is wrong.
     assert_eq!(ok(store.prune_runs(lease, seconds(900_000_000)).await), 0);
     assert!(ok(store.prune_runs(lease, seconds(1_000)).await) >= 3);
