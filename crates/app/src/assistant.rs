@@ -166,6 +166,25 @@ impl Assistant {
     }
 }
 
+/// Builds a team, and returns what runs its turns, with the names of the team.
+pub(crate) fn build_runner(
+    loaded: &LoadedConfig,
+    environment: &Environment,
+    tools: Vec<Tool>,
+    (stores, remote_agents): (&LazyStores, &RemoteTeam),
+) -> Result<(Runner, AutomationCatalog), StartError> {
+    loaded.check_resolved()?;
+    let parts = TeamParts {
+        stores,
+        tools,
+        recording: &Recording::Off,
+        secrets: secret_source(loaded, environment, stores),
+        remote_agents,
+    };
+    let team = RunnableTeam::build(loaded, environment, parts)?;
+    Ok((team.runner, team.catalog))
+}
+
 /// The parts of a team, in addition to the settings.
 struct TeamParts<'a> {
     stores: &'a LazyStores,

@@ -1,6 +1,6 @@
 //! Assembles the scheduler: what runs jobs, background tasks and workflows, and delivers their results.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -13,11 +13,12 @@ use lango_automation::planning::{AutomationCatalog, PlanLimits};
 use lango_automation::workflow::{RuntimeSteps, WorkflowDriver, WorkflowSettings};
 use lango_automation::{
     ActionExecutor, AutomationTools, LazyAutomationStore, OutboxLoop, RunExecutor, Scheduler,
-    SchedulerParts, ToolGroups, TurnWorker, running_scheduler,
+    SchedulerParts, ToolGroups, TurnWorker, WorkspaceTeams, running_scheduler,
 };
 use lango_domain::approval::Approver;
 use lango_domain::automation::LeaseNumber;
 use lango_domain::{AgentTree, Clock, StoreError, Stores, Tool};
+use lango_remote::RemoteTeam;
 use lango_runtime::Runtime;
 use lango_text::sanitize::one_line;
 use lango_tools::files::Workspace;
@@ -28,6 +29,7 @@ use crate::capabilities::CapabilityContext;
 use crate::config::{ConfigError, LoadedConfig};
 use crate::doctor::{CheckStatus, DoctorCheck};
 use crate::environment::Environment;
+use crate::folder_teams::FolderTeams;
 use crate::lazy_stores::LazyStores;
 use crate::store::store_file;
 use crate::toolset::{Toolset, shell_parts, undo_storage};
@@ -132,6 +134,9 @@ pub struct SchedulerOptions<'a> {
     pub approver: Option<Arc<dyn Approver>>,
     /// The kind of process, for people.
     pub owner: &'a str,
+    /// The stores again, for teams of other folders.
+    pub lazy_stores: &'a LazyStores,
+    pub remote_agents: &'a RemoteTeam,
 }
 
 /// Builds the scheduler of this process. It does nothing until it runs, and then only while no other
@@ -143,11 +148,21 @@ pub fn build_scheduler(
 ) -> Result<Scheduler, ConfigError> {
     let settings = &loaded.settings;
     let clock: Clock = Arc::new(Timestamp::now);
+    let teams = Arc::new(FolderTeams {
+        loaded: loaded.clone(),
+        environment: environment.clone(),
+        stores: options.lazy_stores.clone(),
+        remote_agents: options.remote_agents.clone(),
+        wake: options.toolset.scheduler_wake().clone(),
+        own: options.toolset.workspace_root().to_path_buf(),
+        built: Mutex::default(),
+    });
     let turns = TurnWorker {
         runtime: options.runtime.clone(),
         sessions: Arc::clone(&options.stores.sessions),
         approver: options.approver.clone(),
         approval_wait: settings.cron.approval_wait(),
+        teams: Arc::clone(&teams) as Arc<dyn WorkspaceTeams>,
     };
     let steps = Arc::new(RuntimeSteps {
         turns: turns.clone(),
@@ -163,7 +178,8 @@ pub fn build_scheduler(
         turns,
         workflows: settings.workflow.enabled.then_some(workflows),
     };
-    let channels = delivery_channels(loaded, environment, &options);
+    let mut channels = delivery_channels(loaded, environment, &options);
+    channels.folders = Some(teams);
     let store = Arc::clone(&options.stores.automation);
     let outbox = DeliveryOutbox::new(Arc::clone(&store), channels, Arc::clone(&clock));
     let scheduler = Scheduler::new(SchedulerParts {
@@ -223,6 +239,7 @@ fn delivery_channels(
         commands: CommandChannel::new(shell),
         desktop: DesktopChannel::from_variables(&environment.variables),
         mail: MailChannel::new(&settings.automation.smtp),
+        folders: None,
     }
 }
 

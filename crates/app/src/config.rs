@@ -74,6 +74,7 @@ pub struct LoadedConfig {
     merged: MergedConfig,
     /// The project's file and the folders that it names, if they are trusted.
     project: Option<(PathBuf, MarkdownFolders)>,
+    overrides: Overrides,
 }
 
 /// The source of the files of a folder in the settings.
@@ -158,7 +159,29 @@ impl LoadedConfig {
             unresolved: Vec::new(),
             merged,
             project: project.map(|path| (path, folders)),
+            overrides: overrides.clone(),
         })
+    }
+
+    /// Loads the settings that apply in another folder as the workspace, with the same command line.
+    pub(crate) fn for_folder(
+        &self,
+        environment: &Environment,
+        folder: &Path,
+    ) -> Result<(Self, Environment), ConfigError> {
+        let mut other = environment.clone();
+        other.working_folder = folder.to_path_buf();
+        if let Some(home) = environment.get("LANGO_HOME") {
+            let home = environment.working_folder.join(home);
+            let home = home.to_string_lossy().into_owned();
+            other.variables.insert("LANGO_HOME".to_owned(), home);
+        }
+        let mut overrides = self.overrides.clone();
+        let own_file = overrides.config.take();
+        overrides.config = own_file.map(|file| environment.working_folder.join(file));
+        let workspace = format!("tools.workspace={}", folder.display());
+        overrides.set.push(workspace);
+        Ok((Self::load(&other, &overrides)?, other))
     }
 
     /// Returns the origin of a dotted key, or none for a default.

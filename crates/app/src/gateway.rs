@@ -63,6 +63,8 @@ impl GatewayServer {
             toolset: &toolset,
             approver: Some(self.team_builder.bridge.approver()),
             owner: "lango serve",
+            lazy_stores: &self.team_builder.lazy_stores,
+            remote_agents: &self.team_builder.remote_agents,
         };
         Ok(RunningScheduler::start(build_scheduler(
             loaded,

@@ -9,6 +9,7 @@ mod connected_models;
 mod doctor;
 mod documents;
 mod environment;
+mod folder_teams;
 mod gateway;
 mod graph;
 mod hooks;

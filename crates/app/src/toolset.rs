@@ -103,6 +103,13 @@ impl Toolset {
         tools
     }
 
+    /// Shares the waking of the scheduler with another toolset.
+    #[must_use]
+    pub(crate) fn with_scheduler_wake(mut self, wake: SchedulerWake) -> Self {
+        self.scheduler_wake = wake;
+        self
+    }
+
     /// Returns what wakes the scheduler of this process when a tool changes its work.
     pub fn scheduler_wake(&self) -> &SchedulerWake {
         &self.scheduler_wake
@@ -116,6 +123,11 @@ impl Toolset {
     /// Returns the prompt for secrets, which a terminal sets.
     pub fn secret_prompt(&self) -> &SharedPrompt {
         &self.secret_prompt
+    }
+
+    /// Returns the real path of the workspace.
+    pub fn workspace_root(&self) -> &Path {
+        self.files.workspace.root()
     }
 
     pub fn workspace(&self) -> &Workspace {

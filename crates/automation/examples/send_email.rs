@@ -46,6 +46,7 @@ async fn send(settings: &str, address: &str, title: &str, text: &str) -> Result<
             text: text.to_owned(),
             session: None,
             label: Label::default(),
+            workspace: None,
         },
         state: DeliveryState::Pending,
         attempts: 1,

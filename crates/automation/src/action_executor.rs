@@ -6,7 +6,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use lango_domain::StoreError;
 use lango_domain::automation::{JobAction, Run, SessionMode};
-use lango_domain::event::SessionId;
+use lango_domain::event::{SessionId, TurnId};
 use lango_domain::session::SessionKey;
 
 use lango_runtime::TurnTarget;
@@ -37,14 +37,12 @@ impl RunExecutor for ActionExecutor {
                 JobAction::Prompt { text, agent } => {
                     let work = TurnWork {
                         session: session_of(run),
+                        turn: TurnId::new(format!("run-{}", run.id)),
                         text: text.clone(),
                         label: run.spec.label.clone(),
                         context: Vec::new(),
                         target: agent.clone().map_or(TurnTarget::Team, TurnTarget::Agent),
-                        not_before: match run.spec.session_mode {
-                            SessionMode::Isolated => None,
-                            SessionMode::Main => run.started,
-                        },
+                        step: None,
                         is_allowed: false,
                     };
                     context.record_session(run, &work.session.session).await?;

@@ -20,7 +20,9 @@ mod target;
 mod target_check;
 mod webhook;
 
-pub use channels::{DeliveryChannels, DeliverySender, SendError, SentMessage};
+pub use channels::{
+    DeliveryChannels, DeliveryFolders, DeliverySender, FolderChannels, SendError, SentMessage,
+};
 pub use command::CommandChannel;
 pub use desktop::DesktopChannel;
 pub use email::{EmailSender, MailChannel, MailSetupError};

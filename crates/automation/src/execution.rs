@@ -1,9 +1,10 @@
 //! The seam between the scheduler and what a run does.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use lango_domain::automation::{
     AutomationStore, LeaseNumber, NewDelivery, Run, RunProgress, RunState, RunStep,
 };
@@ -11,6 +12,7 @@ use lango_domain::event::SessionId;
 use lango_domain::{Clock, Label, StoreError};
 use tokio_util::sync::CancellationToken;
 
+use crate::run_meter::RunMeter;
 use crate::timeout::ActivityClock;
 
 /// Does the work of runs. The same run is executed again after a crash, so an executor first looks at what
@@ -80,7 +82,10 @@ pub struct RunContext {
     /// Cancelled if the process shuts down. The executor stops without an end and returns
     /// [`RunOutcome::Suspended`].
     pub suspend: CancellationToken,
+    /// Cancelled if the process has lost the lease. All work stops without a trace in the store.
+    pub lease_lost: CancellationToken,
     pub(crate) activity: Arc<ActivityClock>,
+    pub(crate) meter: Arc<RunMeter>,
     session: Arc<Mutex<Option<SessionId>>>,
 }
 
@@ -93,9 +98,19 @@ impl RunContext {
             clock,
             cancel: CancellationToken::new(),
             suspend: CancellationToken::new(),
-            activity: Arc::new(ActivityClock::start()),
+            lease_lost: CancellationToken::new(),
+            activity: Arc::new(ActivityClock::start_after(Duration::ZERO)),
+            meter: Arc::default(),
             session: Arc::default(),
         }
+    }
+
+    /// Counts the time that the run was active in earlier attempts.
+    #[must_use]
+    pub fn after(mut self, active: SignedDuration) -> Self {
+        let active = Duration::try_from(active).unwrap_or_default();
+        self.activity = Arc::new(ActivityClock::start_after(active));
+        self
     }
 
     pub fn now(&self) -> Timestamp {
@@ -126,18 +141,26 @@ impl RunContext {
         self.activity.pause();
         let progress = RunProgress {
             reason: Some(reason.to_owned()),
+            active: Some(self.active()),
             ..progress(run, RunState::Waiting)
         };
         self.store.record_progress(self.lease, progress).await?;
         Ok(())
     }
 
-    /// Records that the run goes on after it has waited.
-    pub async fn record_running(&self, run: &Run) -> Result<(), StoreError> {
-        self.activity.resume();
+    /// Records the end of a wait. The run goes on unless it waits for something else, too.
+    pub async fn record_answered(&self, run: &Run) -> Result<(), StoreError> {
+        if !self.activity.resume() {
+            return Ok(());
+        }
         let progress = progress(run, RunState::Running);
         self.store.record_progress(self.lease, progress).await?;
         Ok(())
+    }
+
+    /// Returns the time that the run was active, in all attempts.
+    pub fn active(&self) -> SignedDuration {
+        SignedDuration::try_from(self.activity.active()).unwrap_or(SignedDuration::MAX)
     }
 
     /// Records steps of a workflow in one write, with the deliveries that go with them.
@@ -157,5 +180,6 @@ fn progress(run: &Run, state: RunState) -> RunProgress {
         reason: None,
         session: None,
         resume_at: None,
+        active: None,
     }
 }

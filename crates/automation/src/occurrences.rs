@@ -187,6 +187,7 @@ fn missed_notices(job: &Job, occurrences: &[NewOccurrence], now: Timestamp) -> V
             text: text.clone(),
             session: None,
             label: Label::default().joined(&job.spec.label),
+            workspace: job.spec.workspace.clone(),
         },
         created: now,
     };

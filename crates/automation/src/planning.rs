@@ -21,7 +21,9 @@ pub use control::ControlError;
 pub use error::PlanError;
 pub use job_plan::PlannedJob;
 pub use names::{JobNotFound, find_job};
-pub use question::{describe_action, describe_budget, describe_schedule, describe_step};
+pub use question::{
+    describe_action, describe_budget, describe_schedule, describe_step, needs_folder,
+};
 pub use request::{
     JobRequest, RunOptions, RunRequest, WorkRequest, WorkTime, WorkflowRequest, WorkflowSource,
 };
@@ -29,6 +31,7 @@ pub use run_plan::PlannedRun;
 pub use step_permission::StepPermissions;
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
@@ -47,6 +50,8 @@ pub struct WorkPlanner<'a> {
     pub now: Timestamp,
     /// The user's zone, in which times are read.
     pub time_zone: &'a TimeZone,
+    /// The folder in which the work runs.
+    pub workspace: Option<PathBuf>,
     pub limits: &'a PlanLimits,
     /// Names of agents and tools are not checked without it.
     pub catalog: Option<Arc<AutomationCatalog>>,

@@ -2,13 +2,16 @@
 
 use jiff::Timestamp;
 use lango_domain::Label;
+use lango_domain::approval::ApprovalQuestion;
 use lango_domain::automation::{
     DeliveryMessage, DeliveryOccasion, INBOX_TARGET, Job, JobAction, NewDelivery, Run, RunSpec,
+    RunStep,
 };
 use lango_domain::event::SessionId;
 use lango_text::sanitize::truncated_line;
 
 const MAX_TITLE_CHARS: usize = 80;
+const MAX_QUESTION_CHARS: usize = 500;
 /// The longest stored result, in bytes. The session has the whole answer.
 const MAX_RESULT_BYTES: usize = 100_000;
 
@@ -64,6 +67,7 @@ impl RunReport<'_> {
             text,
             session: self.session.clone(),
             label: self.label.clone(),
+            workspace: self.run.spec.workspace.clone(),
         };
         let to_one = |target: &String| NewDelivery {
             run: Some(self.run.id),
@@ -75,6 +79,40 @@ impl RunReport<'_> {
         };
         targets.iter().map(to_one).collect()
     }
+}
+
+/// Returns the deliveries of a question about a call that no one allowed. They go where failures go.
+pub(crate) fn question_notices(
+    run: &Run,
+    row: &RunStep,
+    question: &ApprovalQuestion,
+    at: Timestamp,
+) -> Vec<NewDelivery> {
+    let shown = truncated_line(&question.intent.shows, MAX_QUESTION_CHARS);
+    let (id, step, session) = (run.id, &row.step, &question.session);
+    let text = format!(
+        "`{}` wants to call {}, which was not allowed when it was created:\n\n{shown}\n\n\
+         `lango workflow approve {id} {step}` allows it, `lango workflow deny {id} {step}` does not. \
+         Session: {session}",
+        run.name, question.tool,
+    );
+    let message = DeliveryMessage {
+        from: run.name.clone(),
+        title: format!("Waits for approval: {}", run.name),
+        text,
+        session: Some(session.clone()),
+        label: Label::default(),
+        workspace: run.spec.workspace.clone(),
+    };
+    let to_one = |target: String| NewDelivery {
+        run: Some(run.id),
+        principal: run.principal.clone(),
+        occasion: DeliveryOccasion::Notice,
+        target,
+        message: message.clone(),
+        created: at,
+    };
+    failure_targets(&run.spec).into_iter().map(to_one).collect()
 }
 
 pub(crate) fn failure_targets(spec: &RunSpec) -> Vec<String> {
@@ -110,6 +148,7 @@ pub(crate) fn schedule_failure(job: &Job, error: &str, at: Timestamp) -> Vec<New
             text: format!("The job no longer runs, because its schedule cannot be read: {error}."),
             session: None,
             label: Label::default(),
+            workspace: job.spec.workspace.clone(),
         },
         created: at,
     };

@@ -17,28 +17,43 @@ struct ActivityState {
     active: Duration,
     /// `None` while the run waits.
     since: Option<Instant>,
+    /// The number of questions that wait.
+    pauses: usize,
 }
 
 impl ActivityClock {
-    pub fn start() -> Self {
-        let since = Some(Instant::now());
+    /// Starts the clock of a run that was active before.
+    pub fn start_after(active: Duration) -> Self {
         Self {
             state: Mutex::new(ActivityState {
-                active: Duration::ZERO,
-                since,
+                active,
+                since: Some(Instant::now()),
+                pauses: 0,
             }),
         }
     }
 
     pub fn pause(&self) {
         let mut state = self.state();
+        state.pauses += 1;
         if let Some(since) = state.since.take() {
             state.active += since.elapsed();
         }
     }
 
-    pub fn resume(&self) {
-        self.state().since.get_or_insert_with(Instant::now);
+    /// Ends one pause. Returns true if none is left, so that the run goes on.
+    pub fn resume(&self) -> bool {
+        let mut state = self.state();
+        state.pauses = state.pauses.saturating_sub(1);
+        if state.pauses == 0 {
+            state.since.get_or_insert_with(Instant::now);
+        }
+        state.pauses == 0
+    }
+
+    /// Returns the time that the run was active.
+    pub fn active(&self) -> Duration {
+        self.elapsed().0
     }
 
     /// Returns true while the run waits.
@@ -84,7 +99,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn waiting_does_not_count() {
-        let clock = ActivityClock::start();
+        let clock = ActivityClock::start_after(Duration::ZERO);
         let start = Instant::now();
         tokio::time::advance(Duration::from_secs(6)).await;
         clock.pause();
@@ -92,5 +107,20 @@ mod tests {
         clock.resume();
         clock.reached(Duration::from_secs(10)).await;
         assert_eq!(start.elapsed().as_secs(), 110);
+    }
+
+    /// B121: several questions can wait, and earlier attempts count.
+    #[tokio::test(start_paused = true)]
+    async fn the_clock_goes_on_after_the_last_question() {
+        let clock = ActivityClock::start_after(Duration::from_secs(4));
+        let start = Instant::now();
+        clock.pause();
+        clock.pause();
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert!(!clock.resume());
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert!(clock.resume());
+        clock.reached(Duration::from_secs(10)).await;
+        assert_eq!(start.elapsed().as_secs(), 26);
     }
 }

@@ -107,6 +107,7 @@ impl AutomationTools {
             store: self.store().await?,
             now: self.now(),
             time_zone: &self.time_zone,
+            workspace: self.workspace.as_ref().map(|own| own.root().to_path_buf()),
             limits: &self.limits,
             catalog: self.catalog.get(),
         })

@@ -1,28 +1,34 @@
 //! Turns on behalf of runs. What an earlier attempt left in the session is continued or reused, never
 //! repeated.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-use jiff::{SignedDuration, Timestamp};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use jiff::SignedDuration;
 use lango_domain::approval::Approver;
-use lango_domain::automation::{AllowRule, Run, RunSpec};
-use lango_domain::event::{ApprovalState, CallId, Event, EventBody, ToolCode, Update};
-use lango_domain::failure::FailureCode;
+use lango_domain::automation::{AllowRule, Run};
+use lango_domain::event::{Event, EventBody, SessionId, TurnId, Update};
 use lango_domain::session::{HistoryWindow, SessionKey, SessionStore};
 use lango_domain::{Label, LabeledText, StoreError};
 use lango_engine::{
-    ApprovalRule, SINGLE_CALL_MODEL, TurnBudget, TurnPermission, TurnRequest, Verdict,
+    ApprovalRule, CallGuard, Runner, TurnBudget, TurnPermission, TurnRequest, Verdict,
 };
 use lango_runtime::{
     OnDisconnect, Runtime, StartTurnError, TurnHandle, TurnInput, TurnSpec, TurnTarget,
 };
+use serde_json::Value;
 
 use crate::execution::{RunContext, RunOutcome};
+use crate::run_meter::{BudgetRest, RunSpend};
+use crate::turn_log_view::{LoggedTurn, is_turn_of};
 use crate::unattended::UnattendedApprover;
+use crate::workspace_teams::WorkspaceTeams;
 
+const BUDGET_SPENT: &str = "the budget of the run is spent";
 /// The wait of a run that could not start its turn.
 const RETRY_WAIT: SignedDuration = SignedDuration::from_secs(60);
 
@@ -30,15 +36,17 @@ const RETRY_WAIT: SignedDuration = SignedDuration::from_secs(60);
 #[derive(Clone, Debug)]
 pub struct TurnWork {
     pub session: SessionKey,
+    /// The id of the turn: the same in every attempt, and of no other turn of the session. By it the turn of
+    /// an earlier attempt is found, whatever was said in the session since.
+    pub turn: TurnId,
     pub text: String,
     /// The label of the text; plain if the user wrote it.
     pub label: Label,
     /// Data next to the text, each with the source name that a model reads.
     pub context: Vec<(String, LabeledText)>,
     pub target: TurnTarget,
-    /// In a session with other turns: the turn of this work is not older. `None` if the session is for this
-    /// work alone.
-    pub not_before: Option<Timestamp>,
+    /// The step of a workflow that the turn is for.
+    pub step: Option<String>,
     /// True if the user allowed the call of a turn that consists of one call. Without effect on others.
     pub is_allowed: bool,
 }
@@ -51,6 +59,7 @@ pub struct TurnWorker {
     /// Answers questions about calls that the run's permission does not cover. `None` if no one can.
     pub approver: Option<Arc<dyn Approver>>,
     pub approval_wait: Duration,
+    pub teams: Arc<dyn WorkspaceTeams>,
 }
 
 impl TurnWorker {
@@ -61,38 +70,98 @@ impl TurnWorker {
         work: TurnWork,
         context: &RunContext,
     ) -> Result<RunOutcome, StoreError> {
-        let input = match self.last_turn(&work).await? {
+        let input = match self.find_turn(&work.session, &work.turn).await? {
             // A resumed turn would tell its model about the interrupted call, and this one has none.
-            Some(turn) if turn.was_call_interrupted() && self.is_read_only(&work) => {
-                TurnInput::Request(work.request())
+            FoundTurn::Ended(turn) | FoundTurn::Unfinished(turn)
+                if turn.was_call_interrupted() && self.is_single_read(run, &work) =>
+            {
+                TurnInput::Request(work.request(turn.repeated_id(&work.turn)))
             }
-            Some(turn) if turn.has_ended() => return Ok(turn.outcome()),
-            Some(_) => TurnInput::Resume(work.session.clone()),
-            None => TurnInput::Request(work.request()),
+            FoundTurn::Ended(turn) => return Ok(turn.outcome()),
+            FoundTurn::Unfinished(_) => TurnInput::Resume(work.session.clone()),
+            FoundTurn::None => TurnInput::Request(work.request(work.turn.clone())),
+        };
+        let runner = match self.runner(run) {
+            Ok(runner) => runner,
+            Err(reason) => return Ok(RunOutcome::failed(reason)),
+        };
+        self.count_earlier_turns(run, &work, context).await?;
+        let Some(rest) = context.meter.rest(&run.spec.budget) else {
+            return Ok(RunOutcome::failed(BUDGET_SPENT));
         };
         let spec = TurnSpec {
             target: work.target.clone(),
-            on_disconnect: OnDisconnect::Continue,
-            permission: self.permission(run, &work, context),
+            // Without the run, such as after the loss of the lease, the turn must not go on.
+            on_disconnect: OnDisconnect::Suspend,
+            permission: self.permission(run, &work, context, rest),
+            runner,
             ..TurnSpec::new(input)
         };
         match self.runtime.start_turn(spec) {
-            Ok(turn) => self.follow(turn, &work, context).await,
+            Ok(turn) => self.follow(turn, run, &work, context).await,
             Err(error) => Ok(not_started(&error, context)),
         }
+    }
+
+    /// Returns the team of the run's folder; `None` if it is that of this process.
+    fn runner(&self, run: &Run) -> Result<Option<Runner>, String> {
+        match &run.spec.workspace {
+            Some(folder) => self.teams.runner(folder),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns true if a call has no effect in the folder of the run.
+    pub fn is_read_only(&self, run: &Run, tool: &str, arguments: &Value) -> bool {
+        match self.runner(run) {
+            Ok(Some(runner)) => runner.is_read_only(tool, arguments),
+            Ok(None) => self.runtime.is_read_only(tool, arguments),
+            Err(_) => false,
+        }
+    }
+
+    /// Returns true for a turn that consists of one call, if that call has no effect.
+    fn is_single_read(&self, run: &Run, work: &TurnWork) -> bool {
+        match &work.target {
+            TurnTarget::Call { tool, arguments } => self.is_read_only(run, tool, arguments),
+            TurnTarget::Team | TurnTarget::Agent(_) => false,
+        }
+    }
+
+    /// Returns true if the log of a session tells how far a turn came: every call in it has a result or has
+    /// not run. Then the turn can continue without repeating an effect (B122).
+    pub async fn is_progress_known(
+        &self,
+        session: &SessionKey,
+        turn: &TurnId,
+    ) -> Result<bool, StoreError> {
+        Ok(match self.find_turn(session, turn).await? {
+            FoundTurn::Ended(turn) | FoundTurn::Unfinished(turn) => !turn.was_call_interrupted(),
+            // A log without the turn tells nothing: someone may have deleted it.
+            FoundTurn::None => false,
+        })
     }
 
     async fn follow(
         &self,
         mut turn: TurnHandle,
+        run: &Run,
         work: &TurnWork,
         context: &RunContext,
     ) -> Result<RunOutcome, StoreError> {
-        let mut is_cancelled = false;
+        let (mut is_cancelled, mut is_over_budget) = (false, false);
         loop {
             tokio::select! {
                 update = turn.next() => match update {
                     Some(Update::StoreFailed(error)) => return Err(error),
+                    Some(Update::Event(event)) => {
+                        context.meter.add(&event);
+                        // Other turns of the run spend from the same budget.
+                        if !is_over_budget && context.meter.rest(&run.spec.budget).is_none() {
+                            is_over_budget = !is_end(&event);
+                            turn.cancel();
+                        }
+                    }
                     Some(_) => {}
                     None => break,
                 },
@@ -100,73 +169,156 @@ impl TurnWorker {
                     is_cancelled = true;
                     turn.cancel();
                 }
-                // The turn goes on until the runtime suspends it; the log has the rest.
+                // Dropping the turn suspends it; the log has the rest.
                 () = context.suspend.cancelled() => return Ok(RunOutcome::Suspended),
+                () = context.lease_lost.cancelled() => return Err(StoreError::LeaseLost),
             }
         }
-        Ok(match self.last_turn(work).await? {
-            Some(ended) if ended.has_ended() => ended.outcome(),
+        Ok(match self.find_turn(&work.session, &work.turn).await? {
+            FoundTurn::Ended(ended) => match ended.outcome() {
+                RunOutcome::Cancelled if is_over_budget && !is_cancelled => {
+                    RunOutcome::failed(BUDGET_SPENT)
+                }
+                outcome => outcome,
+            },
             _ if self.runtime.suspend_turns().is_cancelled() => RunOutcome::Suspended,
             _ => waiting("its turn has no end yet", context),
         })
     }
 
-    /// Returns true for a turn that consists of one call, if that call has no effect.
-    fn is_read_only(&self, work: &TurnWork) -> bool {
-        match &work.target {
-            TurnTarget::Call { tool, arguments } => self.runtime.is_read_only(tool, arguments),
-            TurnTarget::Team | TurnTarget::Agent(_) => false,
-        }
-    }
-
-    /// Returns true if the log of a session tells how far its last turn came: no call was interrupted. Then
-    /// the turn can continue without repeating an effect.
-    pub async fn is_progress_known(&self, session: &SessionKey) -> Result<bool, StoreError> {
-        let turn = self.load_last_turn(session).await?;
-        // A log without a turn tells nothing: someone may have deleted it.
-        Ok(turn.is_some_and(|turn| !turn.was_call_interrupted()))
-    }
-
-    /// Returns the last turn of the session, if it is the one of this work.
-    async fn last_turn(&self, work: &TurnWork) -> Result<Option<LoggedTurn>, StoreError> {
-        let turn = self.load_last_turn(&work.session).await?;
-        Ok(turn.filter(|turn| turn.is_for(work)))
-    }
-
-    async fn load_last_turn(&self, session: &SessionKey) -> Result<Option<LoggedTurn>, StoreError> {
-        let window = HistoryWindow::Recent { bytes: 0 };
-        let events = self.sessions.load(session.as_ref(), window).await?;
-        let Some(last) = events.last() else {
-            return Ok(None);
+    /// Finds the turn of some work in the log of its session: the last one, if it was repeated.
+    async fn find_turn(
+        &self,
+        session: &SessionKey,
+        turn: &TurnId,
+    ) -> Result<FoundTurn, StoreError> {
+        let last = HistoryWindow::Recent { bytes: 0 };
+        let mut events = self.sessions.load(session.as_ref(), last).await?;
+        let is_last = match events.last() {
+            None => return Ok(FoundTurn::None),
+            Some(event) => is_turn_of(&event.turn, turn),
         };
-        let of_turn = events.iter().filter(|event| event.turn == last.turn);
-        Ok(Some(LoggedTurn(of_turn.cloned().collect())))
+        if !is_last {
+            let all = HistoryWindow::Everything;
+            events = self.sessions.load(session.as_ref(), all).await?;
+        }
+        let own = events.iter().rfind(|event| is_turn_of(&event.turn, turn));
+        let Some(own) = own.map(|event| event.turn.clone()) else {
+            return Ok(FoundTurn::None);
+        };
+        events.retain(|event| event.turn == own);
+        let found = LoggedTurn(events);
+        Ok(match found.has_ended() || !is_last {
+            true => FoundTurn::Ended(found),
+            false => FoundTurn::Unfinished(found),
+        })
     }
 
-    fn permission(&self, run: &Run, work: &TurnWork, context: &RunContext) -> TurnPermission {
+    /// Counts what the run has spent before, once in every attempt.
+    async fn count_earlier_turns(
+        &self,
+        run: &Run,
+        work: &TurnWork,
+        context: &RunContext,
+    ) -> Result<(), StoreError> {
+        let budget = run.spec.budget;
+        if context.meter.is_started() || (budget.tokens.is_none() && budget.usd.is_none()) {
+            return Ok(());
+        }
+        let steps = context.store.steps(&run.principal, run.id).await?;
+        let mut sessions: BTreeSet<SessionId> =
+            steps.into_iter().filter_map(|step| step.session).collect();
+        sessions.insert(work.session.session.clone());
+        let mut spent = RunSpend::default();
+        for session in sessions {
+            let key = SessionKey {
+                session,
+                principal: run.principal.clone(),
+            };
+            let events = self
+                .sessions
+                .load(key.as_ref(), HistoryWindow::Everything)
+                .await?;
+            // Of a session with other turns, only this one counts.
+            let is_own = |event: &&Arc<Event>| work.step.is_some() || event.turn == work.turn;
+            events
+                .iter()
+                .filter(is_own)
+                .for_each(|event| spent.add(event));
+        }
+        context.meter.start(spent);
+        Ok(())
+    }
+
+    fn permission(
+        &self,
+        run: &Run,
+        work: &TurnWork,
+        context: &RunContext,
+        rest: BudgetRest,
+    ) -> TurnPermission {
         let approver = UnattendedApprover {
             inner: self.approver.clone(),
             run: Arc::new(run.clone()),
+            step: work.step.clone(),
             context: context.clone(),
+            wait: self.approval_wait,
         };
+        let seconds = run.spec.timeout.map(|timeout| timeout.as_secs().max(1));
         TurnPermission {
             approver: Some(Arc::new(approver)),
             approval_wait: Some(self.approval_wait),
             rules: approval_rules(&run.spec.allow)
                 .chain(work.call_rule())
                 .collect(),
-            budget: budget(&run.spec),
-            guard: None,
+            budget: TurnBudget {
+                tokens: rest.tokens,
+                usd: rest.usd,
+                seconds: seconds.and_then(|seconds| NonZeroU64::new(seconds.unsigned_abs())),
+            },
+            guard: Some(Arc::new(LeaseGuard(context.clone()))),
         }
     }
 }
 
+/// The turn of the work in the log of its session.
+enum FoundTurn {
+    None,
+    /// The last turn of the session, without an end.
+    Unfinished(LoggedTurn),
+    Ended(LoggedTurn),
+}
+
+/// Lets a call start only while the process holds the lease. Another process may do the work already (B120).
+struct LeaseGuard(RunContext);
+
+impl CallGuard for LeaseGuard {
+    fn may_start(&self) -> BoxFuture<'_, bool> {
+        async move {
+            let RunContext { store, lease, .. } = &self.0;
+            let is_held = match store.lease().await {
+                Ok(last) => last.is_some_and(|last| last.number == *lease),
+                Err(error) => {
+                    tracing::warn!(%error, "the lease cannot be checked, so a call is not started");
+                    return false;
+                }
+            };
+            if !is_held {
+                self.0.lease_lost.cancel();
+            }
+            is_held
+        }
+        .boxed()
+    }
+}
+
 impl TurnWork {
-    fn request(&self) -> TurnRequest {
+    fn request(&self, turn: TurnId) -> TurnRequest {
         let SessionKey { session, principal } = self.session.clone();
         TurnRequest {
             label: self.label.clone(),
             context: self.context.clone(),
+            turn: Some(turn),
             ..TurnRequest::from_user(session, principal, self.text.clone())
         }
     }
@@ -185,131 +337,11 @@ impl TurnWork {
     }
 }
 
-/// The events of a turn in the log of its session.
-struct LoggedTurn(Vec<Arc<Event>>);
-
-impl LoggedTurn {
-    fn is_for(&self, work: &TurnWork) -> bool {
-        self.0.iter().any(|event| match &event.body {
-            EventBody::User(content) => {
-                content.text == work.text && work.not_before.is_none_or(|time| event.at >= time)
-            }
-            _ => false,
-        })
-    }
-
-    fn has_ended(&self) -> bool {
-        self.0.iter().any(|event| {
-            matches!(
-                event.body,
-                EventBody::TurnDone | EventBody::TurnFailed { .. }
-            )
-        })
-    }
-
-    /// Returns true if a call started whose end is not known.
-    fn was_call_interrupted(&self) -> bool {
-        let is_known = |call: &CallId| {
-            self.0.iter().any(|event| match &event.body {
-                EventBody::ToolResult { id, code, .. } => {
-                    id == call && *code != Some(ToolCode::Interrupted)
-                }
-                _ => false,
-            })
-        };
-        self.0.iter().any(|event| match &event.body {
-            EventBody::ToolCall { id, .. } => !is_known(id),
-            _ => false,
-        })
-    }
-
-    fn outcome(&self) -> RunOutcome {
-        let answer = self.0.iter().rev().find_map(|event| match &event.body {
-            EventBody::Answer(content) => {
-                Some((content.to_plain_text(), event.label().into_owned()))
-            }
-            _ => None,
-        });
-        let (result, label) = answer.unzip();
-        let label = label.unwrap_or_default();
-        let failure = self.0.iter().find_map(|event| match &event.body {
-            EventBody::TurnFailed {
-                code,
-                message,
-                hint,
-            } => Some((*code, format!("{message} {hint}"))),
-            _ => None,
-        });
-        match failure {
-            Some((FailureCode::Cancelled, _)) => return RunOutcome::Cancelled,
-            Some((_, message)) => {
-                return RunOutcome::Failed {
-                    error: message.trim().to_owned(),
-                    result,
-                    label,
-                };
-            }
-            None => {}
-        }
-        if let Some(error) = self.failed_call() {
-            return RunOutcome::Failed {
-                error,
-                result: None,
-                label,
-            };
-        }
-        match self.unanswered_question() {
-            Some(error) => RunOutcome::Failed {
-                error,
-                result,
-                label,
-            },
-            None => RunOutcome::Done {
-                result: result.unwrap_or_default(),
-                label,
-            },
-        }
-    }
-
-    /// Returns the error of a turn that consists of one call. Such a turn answers with the error.
-    fn failed_call(&self) -> Option<String> {
-        let is_single = self.0.iter().any(|event| match &event.body {
-            EventBody::Usage(usage) => usage.model == SINGLE_CALL_MODEL,
-            _ => false,
-        });
-        let failed = self.0.iter().find_map(|event| match &event.body {
-            EventBody::ToolResult {
-                ok: false, error, ..
-            } => error.clone(),
-            _ => None,
-        });
-        failed.filter(|_| is_single)
-    }
-
-    /// Returns what the turn asked for and no one answered. A turn that went on without it did not do all
-    /// that its run is for (B121).
-    fn unanswered_question(&self) -> Option<String> {
-        let unanswered = self.0.iter().find_map(|event| match &event.body {
-            EventBody::Approval {
-                id,
-                tool,
-                state: ApprovalState::TimedOut | ApprovalState::NobodyThere,
-                ..
-            } => Some((id.clone(), tool.clone())),
-            _ => None,
-        });
-        let (call, tool) = unanswered?;
-        let shown = self.0.iter().find_map(|event| match &event.body {
-            EventBody::Approval { id, shows, .. } if *id == call && !shows.is_empty() => {
-                Some(format!("{tool}: {shows}"))
-            }
-            _ => None,
-        });
-        let shown = shown.unwrap_or(tool);
-        Some(format!(
-            "A call was not allowed when the job was created, and nobody approved it: {shown}"
-        ))
-    }
+fn is_end(event: &Event) -> bool {
+    matches!(
+        event.body,
+        EventBody::TurnDone | EventBody::TurnFailed { .. }
+    )
 }
 
 fn not_started(error: &StartTurnError, context: &RunContext) -> RunOutcome {
@@ -337,13 +369,4 @@ pub(crate) fn approval_rules(rules: &[AllowRule]) -> impl Iterator<Item = Approv
         matches: rule.subject.clone(),
         decision: Verdict::Auto,
     })
-}
-
-fn budget(spec: &RunSpec) -> TurnBudget {
-    let seconds = spec.timeout.map(|timeout| timeout.as_secs().max(1));
-    TurnBudget {
-        tokens: spec.budget.tokens.and_then(NonZeroU64::new),
-        usd: spec.budget.usd,
-        seconds: seconds.and_then(|seconds| NonZeroU64::new(seconds.unsigned_abs())),
-    }
 }

@@ -124,3 +124,10 @@ pub(crate) const TABLES: &str = "
         UPDATE inbox SET session = NULL WHERE principal = old.principal AND session = old.name;
     END;
 ";
+
+/// Questions of turns are rows of their own, next to the steps of the run.
+pub(crate) const QUESTIONS_AND_ACTIVE_TIME: &str = "
+    ALTER TABLE run_steps ADD COLUMN question TEXT;
+    ALTER TABLE run_steps ADD COLUMN deadline TEXT;
+    ALTER TABLE runs ADD COLUMN active_ms INTEGER NOT NULL DEFAULT 0;
+";

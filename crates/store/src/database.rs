@@ -82,6 +82,7 @@ const MIGRATIONS: &[&str] = &[
     automation::TABLES,
     vault::TABLES,
     payments::TABLES,
+    automation::QUESTIONS_AND_ACTIVE_TIME,
 ];
 
 /// The location of a store.

@@ -1,5 +1,8 @@
 //! The ways out: one sender for each kind of target.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
 use lango_domain::automation::NewInboxEntry;
 use lango_tools::files::Workspace;
@@ -49,31 +52,69 @@ pub struct DeliveryChannels {
     pub commands: CommandChannel,
     pub desktop: DesktopChannel,
     pub mail: Result<MailChannel, MailSetupError>,
+    /// The folders of other runs; `None` if there is only the own one.
+    pub folders: Option<Arc<dyn DeliveryFolders>>,
+}
+
+/// Finds the ways out in the folder that a run works in.
+pub trait DeliveryFolders: Send + Sync {
+    /// Returns the channels of a folder; `None` if it is that of this process. Fails with the reason why the
+    /// folder cannot be used.
+    fn open(&self, folder: &Path) -> Result<Option<FolderChannels>, String>;
+}
+
+/// The channels whose targets are in a folder.
+pub struct FolderChannels {
+    pub workspace: Workspace,
+    pub commands: CommandChannel,
 }
 
 impl DeliveryChannels {
+    /// Returns the channels of another folder, if the target needs them.
+    pub fn folder(
+        &self,
+        target: &DeliveryTarget,
+        folder: Option<&Path>,
+    ) -> Result<Option<FolderChannels>, SendError> {
+        let is_inside = matches!(target, DeliveryTarget::File(_) | DeliveryTarget::Command(_));
+        match (&self.folders, folder) {
+            (Some(folders), Some(folder)) if is_inside => {
+                folders.open(folder).map_err(SendError::Permanent)
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// Returns the sender for a target, or the reason why this machine has none.
     pub fn sender<'a>(
         &'a self,
         target: &'a DeliveryTarget,
     ) -> Result<Box<dyn DeliverySender + 'a>, SendError> {
+        self.sender_in(target, None)
+    }
+
+    /// Returns the sender for a target in another folder than that of this process.
+    pub fn sender_in<'a>(
+        &'a self,
+        target: &'a DeliveryTarget,
+        folder: Option<&'a FolderChannels>,
+    ) -> Result<Box<dyn DeliverySender + 'a>, SendError> {
+        let workspace = folder.map_or(&self.workspace, |folder| &folder.workspace);
+        let commands = folder.map_or(&self.commands, |folder| &folder.commands);
         Ok(match target {
             DeliveryTarget::Inbox => Box::new(InboxSender),
             DeliveryTarget::Session(session) => Box::new(SessionSender {
                 channel: &self.sessions,
                 session,
             }),
-            DeliveryTarget::File(path) => Box::new(FileSender {
-                workspace: &self.workspace,
-                path,
-            }),
+            DeliveryTarget::File(path) => Box::new(FileSender { workspace, path }),
             DeliveryTarget::Webhook(url) => Box::new(WebhookSender {
                 channel: &self.webhooks,
                 secret: self.webhooks.secret().map_err(SendError::Permanent)?,
                 url,
             }),
             DeliveryTarget::Command(line) => Box::new(CommandSender {
-                channel: &self.commands,
+                channel: commands,
                 line,
             }),
             DeliveryTarget::Notify => Box::new(DesktopSender {

@@ -62,6 +62,7 @@ fn entry(message: OutgoingMessage<'_>, title: String, text: String) -> NewInboxE
             text,
             session: delivery.message.session.clone(),
             label: delivery.message.label.clone(),
+            workspace: None,
         },
     }
 }

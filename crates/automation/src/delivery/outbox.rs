@@ -187,7 +187,10 @@ impl DeliveryOutbox {
             delivery,
             sent_at: (self.clock)(),
         };
-        self.channels.sender(&target)?.send(message).await
+        let workspace = delivery.message.workspace.as_deref();
+        let folder = self.channels.folder(&target, workspace)?;
+        let sender = self.channels.sender_in(&target, folder.as_ref())?;
+        sender.send(message).await
     }
 }
 

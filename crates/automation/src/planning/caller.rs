@@ -1,12 +1,13 @@
 //! Who asks for work. Work that asks for work gives on no more than it has (B121).
 
 use lango_domain::Label;
-use lango_domain::automation::{AllowRule, RunSpec};
+use lango_domain::automation::{AllowRule, INBOX_TARGET, RunSpec};
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::pattern::{Wildcard, matches};
 
 use super::WorkPlanner;
 use super::error::PlanError;
+use crate::delivery::DeliveryTarget;
 
 /// Who asks for work.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,6 +87,29 @@ pub(super) fn check_not_widened(
             rule: rule.to_string(),
             own: own.iter().map(ToString::to_string).collect(),
         }),
+    }
+}
+
+/// Checks that a calling run delivers only where it may deliver itself: to the inbox, to its own session, and
+/// to its own targets. A target can run a command or send data away.
+pub(super) fn check_targets_not_widened<'a>(
+    targets: impl IntoIterator<Item = &'a DeliveryTarget>,
+    caller: Option<&CallingRun>,
+    session: Option<&SessionId>,
+) -> Result<(), PlanError> {
+    let Some(caller) = caller else {
+        return Ok(());
+    };
+    let spec = &caller.spec;
+    let is_own = |target: &&DeliveryTarget| {
+        let text = target.to_string();
+        let is_session = session.is_some_and(|session| text == format!("session:{session}"));
+        let mut own = spec.deliver_to.iter().chain(&spec.failure_deliver_to);
+        text == INBOX_TARGET || is_session || own.any(|own| *own == text)
+    };
+    match targets.into_iter().find(|target| !is_own(target)) {
+        None => Ok(()),
+        Some(target) => Err(PlanError::WidenedTarget(target.summary())),
     }
 }
 

@@ -42,6 +42,10 @@ pub enum PlanError {
     Target(#[from] InvalidTarget),
     #[error("`{target}` cannot be delivered to: {reason}")]
     Undeliverable { target: String, reason: String },
+    #[error(
+        "a run cannot deliver to `{0}`, because it has no such target itself; it can deliver to the inbox and to its own targets"
+    )]
+    WidenedTarget(String),
     #[error("timeout: {0}; write for example 90s, 10m or 1h")]
     Timeout(#[from] DurationError),
     #[error("the budget must be positive; leave it out for no limit of its own")]

@@ -147,6 +147,11 @@ fn push_terms(text: &mut String, spec: &RunSpec) {
     if !matches!(spec.action, JobAction::Reminder { .. }) {
         push_permissions(text, spec);
     }
+    if let Some(folder) = &spec.workspace
+        && needs_folder(spec)
+    {
+        let _ = writeln!(text, "works in {}", folder.display());
+    }
     push_targets(text, "results: ", &spec.deliver_to);
     let failures = match is_inbox_only(&spec.failure_deliver_to) {
         true => &[],
@@ -163,6 +168,13 @@ fn push_terms(text: &mut String, spec: &RunSpec) {
     if let Some(timeout) = spec.timeout {
         let _ = writeln!(text, "stops after {}", format_span(timeout));
     }
+}
+
+/// Returns true if it matters in which folder the work runs.
+pub fn needs_folder(spec: &RunSpec) -> bool {
+    let mut targets = spec.deliver_to.iter().chain(&spec.failure_deliver_to);
+    !matches!(spec.action, JobAction::Reminder { .. })
+        || targets.any(|target| target.starts_with("file:") || target.starts_with("command:"))
 }
 
 fn push_permissions(text: &mut String, spec: &RunSpec) {

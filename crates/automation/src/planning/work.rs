@@ -9,7 +9,7 @@ use lango_domain::{AgentName, Safety};
 use lango_text::sanitize::{is_hidden, truncated_line};
 use lango_text::suggest::did_you_mean;
 
-use super::caller::{CallingRun, Requester, check_not_widened};
+use super::caller::{CallingRun, Requester, check_not_widened, check_targets_not_widened};
 use super::error::{PlanError, hint};
 use super::request::{RunOptions, WorkflowRequest, WorkflowSource};
 use super::{AutomationCatalog, WorkPlanner};
@@ -163,6 +163,11 @@ impl WorkPlanner<'_> {
         let failure_deliver_to = self.targets(&options.failure_deliver_to)?;
         let allow = self.rules(&options.allow)?;
         check_not_widened(&allow, caller)?;
+        let mut all_targets = [deliver_to.as_slice(), &failure_deliver_to].concat();
+        for step in workflow.iter().flat_map(|workflow| &workflow.steps) {
+            all_targets.extend(self.targets(&step.deliver_to)?);
+        }
+        check_targets_not_widened(&all_targets, caller, requester.session.as_ref())?;
         let timeout = options.timeout.as_deref().map(parse_timeout).transpose()?;
         let targets = deliver_to.iter().chain(&failure_deliver_to);
         let mut level = targets
@@ -178,6 +183,7 @@ impl WorkPlanner<'_> {
         }
         let texts = |targets: &[DeliveryTarget]| targets.iter().map(ToString::to_string).collect();
         let spec = RunSpec {
+            workspace: self.workspace.clone(),
             session_mode: options.session_mode,
             deliver_to: texts(&deliver_to),
             failure_deliver_to: texts(&failure_deliver_to),

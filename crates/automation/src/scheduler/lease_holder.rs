@@ -34,6 +34,8 @@ const SHUTDOWN_TIME: Duration = Duration::from_secs(10);
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_mins(1);
 /// The longest wait for the next try of a delivery or of a run that is left after the clock went back.
 const LONGEST_WAIT: SignedDuration = SignedDuration::from_hours(1);
+/// The wait after an error of the store.
+const STORE_RETRY: Duration = Duration::from_secs(5);
 const PRUNE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) struct LeaseHolder<'a> {
@@ -45,6 +47,7 @@ pub(super) struct LeaseHolder<'a> {
     /// The number of runs that were started.
     started: usize,
     suspend: CancellationToken,
+    lease_lost: CancellationToken,
     /// The clock at the last pass, and the time then on a clock that does not jump.
     last_pass: Option<(Timestamp, Instant)>,
     last_prune: Option<Instant>,
@@ -64,6 +67,7 @@ impl<'a> LeaseHolder<'a> {
             active: HashMap::new(),
             started: 0,
             suspend: CancellationToken::new(),
+            lease_lost: CancellationToken::new(),
             last_pass: None,
             last_prune: None,
         }
@@ -73,17 +77,29 @@ impl<'a> LeaseHolder<'a> {
         (self.parts.clock)()
     }
 
-    /// Works until `stop`, then releases the lease.
+    /// Works until `stop`, then releases the lease. An error of the store does not stop runs that go on, so
+    /// only the loss of the lease ends the work early.
     pub async fn run(&mut self, stop: &CancellationToken) -> Result<(), StoreError> {
         let mut companions = self.start_companions();
-        self.recover().await?;
+        let worked = self.work(&mut companions, stop).await;
+        if worked == Err(StoreError::LeaseLost) {
+            self.lease_lost.cancel();
+        }
+        worked?;
+        self.shut_down().await;
+        self.parts.store.release_lease(self.lease).await
+    }
+
+    async fn work(
+        &mut self,
+        companions: &mut JoinSet<Result<(), StoreError>>,
+        stop: &CancellationToken,
+    ) -> Result<(), StoreError> {
+        let mut is_recovered = false;
         while !stop.is_cancelled() {
-            // Before the runs of this pass, whose times say nothing about the clock.
-            self.prune().await?;
-            let progressed = self.pass().await?;
-            let wait = match progressed {
-                true => Duration::ZERO,
-                false => self.time_to_next().await?,
+            let wait = match self.advance(&mut is_recovered).await {
+                Ok(wait) => wait,
+                Err(error) => retry_wait(error)?,
             };
             tokio::select! {
                 () = stop.cancelled() => {}
@@ -93,8 +109,22 @@ impl<'a> LeaseHolder<'a> {
                 Some(ended) = companions.join_next() => ended.map_err(task_error)??,
             }
         }
-        self.shut_down().await;
-        self.parts.store.release_lease(self.lease).await
+        Ok(())
+    }
+
+    /// Does what is due. Returns the time until the next look into the store.
+    async fn advance(&mut self, is_recovered: &mut bool) -> Result<Duration, StoreError> {
+        if !*is_recovered {
+            self.recover().await?;
+            *is_recovered = true;
+        }
+        // Before the runs of this pass, whose times say nothing about the clock.
+        self.prune().await?;
+        let progressed = self.pass().await?;
+        match progressed {
+            true => Ok(Duration::ZERO),
+            false => self.time_to_next().await,
+        }
     }
 
     /// Decides and runs everything that is due. Returns the number of runs that were started.
@@ -122,7 +152,14 @@ impl<'a> LeaseHolder<'a> {
         companions.spawn(renew(self.parts.clone(), self.lease));
         if let Some(outbox) = self.parts.outbox.clone() {
             let (lease, stop) = (self.lease, self.suspend.clone());
-            companions.spawn(async move { outbox.run(lease, &stop).await });
+            companions.spawn(async move {
+                loop {
+                    match outbox.run(lease, &stop).await {
+                        Ok(()) => return futures::future::pending().await,
+                        Err(error) => tokio::time::sleep(retry_wait(error)?).await,
+                    }
+                }
+            });
         }
         companions
     }
@@ -211,8 +248,10 @@ impl<'a> LeaseHolder<'a> {
 
     fn start(&mut self, run: Run) {
         let store = Arc::clone(&self.parts.store);
-        let mut context = RunContext::new(store, self.lease, Arc::clone(&self.parts.clock));
+        let context = RunContext::new(store, self.lease, Arc::clone(&self.parts.clock));
+        let mut context = context.after(run.active);
         context.suspend = self.suspend.child_token();
+        context.lease_lost = self.lease_lost.child_token();
         let active = ActiveRun {
             cancel: context.cancel.clone(),
             activity: Arc::clone(&context.activity),
@@ -234,7 +273,11 @@ impl<'a> LeaseHolder<'a> {
     ) -> Result<(), StoreError> {
         let (run, result) = ended.map_err(task_error)?;
         self.active.remove(&run);
-        result
+        // A run that is not stored is taken over by the next process.
+        match result {
+            Err(StoreError::LeaseLost) => Err(StoreError::LeaseLost),
+            _ => Ok(()),
+        }
     }
 
     /// Takes decisions back that are beyond the present.
@@ -306,6 +349,15 @@ impl<'a> LeaseHolder<'a> {
             tracing::warn!("some runs did not stop; the next scheduler takes them over");
         }
     }
+}
+
+/// Returns the wait after an error of the store, unless the lease is lost.
+fn retry_wait(error: StoreError) -> Result<Duration, StoreError> {
+    if error == StoreError::LeaseLost {
+        return Err(error);
+    }
+    tracing::warn!(%error, "the store failed; the scheduler tries again");
+    Ok(STORE_RETRY)
 }
 
 /// Renews the lease until it is lost.

@@ -101,6 +101,7 @@ impl RunTask {
             reason: Some(reason),
             session: None,
             resume_at,
+            active: Some(self.context.active()),
         };
         let progress = match outcome {
             RunOutcome::Waiting { reason, resume_at } => {

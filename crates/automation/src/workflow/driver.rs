@@ -23,6 +23,11 @@ use super::step_call::step_session;
 use super::step_executor::{StepCall, StepExecutor, StepOutcome, StepRequest};
 use crate::execution::{RunContext, RunExecutor, RunOutcome};
 
+/// The longest wait between attempts to store steps.
+const MAX_STORE_RETRY: Duration = Duration::from_secs(30);
+/// Longer than a lease lasts, so that a store that works again finds the run with this process or the next.
+const STORE_ATTEMPTS: u32 = 10;
+
 /// Settings of workflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkflowSettings {
@@ -34,6 +39,8 @@ pub struct WorkflowSettings {
     pub answer_poll: Duration,
     /// The time that stopped steps have to end.
     pub stop_grace: Duration,
+    /// The wait before steps that could not be stored are stored again. It doubles each time.
+    pub store_retry: Duration,
 }
 
 impl Default for WorkflowSettings {
@@ -43,6 +50,7 @@ impl Default for WorkflowSettings {
             hold: Duration::from_secs(5),
             answer_poll: Duration::from_secs(2),
             stop_grace: Duration::from_secs(5),
+            store_retry: Duration::from_secs(1),
         }
     }
 }
@@ -140,14 +148,14 @@ impl ActiveWorkflow<'_> {
         let driver = self.driver;
         let resumable = driver.resumable_steps(run, &stored).await?;
         let executor = &driver.executor;
-        let can_run_again = |step: &str, call: &StepCall| match call {
+        let can_continue = |step: &str, call: &StepCall| match call {
             StepCall::Agent { .. } => true,
             StepCall::Tool { tool, arguments } => {
-                resumable.contains(step) || executor.is_read_only(tool, arguments)
+                resumable.contains(step) || executor.is_read_only(run, tool, arguments)
             }
         };
         self.progress
-            .load(stored, &can_run_again, self.context.now());
+            .load(stored, &can_continue, self.context.now());
         Ok(())
     }
 
@@ -183,7 +191,24 @@ impl ActiveWorkflow<'_> {
         if rows.is_empty() && deliveries.is_empty() {
             return Ok(());
         }
-        self.context.record_steps(rows, deliveries).await
+        // Steps that run must not be given up because the store fails for a while.
+        let mut wait = self.driver.settings.store_retry;
+        for attempt in 1.. {
+            let stored = self
+                .context
+                .record_steps(rows.clone(), deliveries.clone())
+                .await;
+            match stored {
+                Err(StoreError::LeaseLost) | Ok(()) => return stored,
+                Err(error) if attempt == STORE_ATTEMPTS || self.context.suspend.is_cancelled() => {
+                    return Err(error);
+                }
+                Err(error) => tracing::warn!(%error, "the steps of a run cannot be stored"),
+            }
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(MAX_STORE_RETRY);
+        }
+        Ok(())
     }
 
     fn start_steps(&mut self) {
@@ -236,9 +261,15 @@ impl ActiveWorkflow<'_> {
             () = self.context.suspend.cancelled() => {}
             Some((id, outcome)) = self.running.next() => {
                 let now = self.context.now();
-                self.progress.finish(&id, outcome, now);
+                let mut ended = vec![(id, outcome)];
                 // What ended at the same time is stored in the same write.
-                while let Some(Some((id, outcome))) = self.running.next().now_or_never() {
+                while let Some(Some(end)) = self.running.next().now_or_never() {
+                    ended.push(end);
+                }
+                for (id, outcome) in ended {
+                    if let StepOutcome::StoreFailed(error) = outcome {
+                        return Err(error);
+                    }
                     self.progress.finish(&id, outcome, now);
                 }
             }

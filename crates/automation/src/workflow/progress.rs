@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use lango_domain::automation::{NewDelivery, Run, RunStep, StepState};
 use serde_json::{Map, Value};
 
@@ -59,13 +59,11 @@ impl<'a> WorkflowProgress<'a> {
     pub fn load(
         &mut self,
         stored: Vec<RunStep>,
-        can_run_again: &dyn Fn(&str, &StepCall) -> bool,
+        can_continue: &dyn Fn(&str, &StepCall) -> bool,
         now: Timestamp,
     ) {
-        self.rows = stored
-            .into_iter()
-            .map(|row| (row.step.clone(), row))
-            .collect();
+        let stored = stored.into_iter().filter(|row| row.question.is_none());
+        self.rows = stored.map(|row| (row.step.clone(), row)).collect();
         for step in &self.workflow.steps {
             if !self.rows.contains_key(&step.id) {
                 let row = RunStep::pending(self.run.id, &step.id);
@@ -73,21 +71,21 @@ impl<'a> WorkflowProgress<'a> {
                 self.changed.push(step.id.clone());
             }
             if self.state(&step.id) == Some(StepState::Running) {
-                self.recover(step, can_run_again, now);
+                self.recover(step, can_continue, now);
             }
         }
     }
 
-    /// An agent's turn is resumed, as is a call that has not started or whose result is known. A call that
-    /// only reads runs again. The effect of any other call is unknown (B122).
+    /// An agent's turn is resumed, as is a call that has not run or whose result is known. A call that only
+    /// reads runs again. The effect of any other call is unknown (B122).
     fn recover(
         &mut self,
         step: &WorkflowStep,
-        can_run_again: &dyn Fn(&str, &StepCall) -> bool,
+        can_continue: &dyn Fn(&str, &StepCall) -> bool,
         now: Timestamp,
     ) {
         match step_work(step, &self.plan_input(now)) {
-            Ok(work) if can_run_again(&step.id, &work.call) => {
+            Ok(work) if can_continue(&step.id, &work.call) => {
                 self.change(&step.id, |row| {
                     row.reason = Some("continued after the process ended".to_owned());
                 });
@@ -145,10 +143,16 @@ impl<'a> WorkflowProgress<'a> {
                 row.ended = Some(now);
             }),
             StepMove::AskApproval => {
+                let own = self.workflow.step(id).and_then(|step| step.approval);
+                let wait = own.and_then(|approval| approval.deadline);
+                let wait = SignedDuration::try_from(wait.unwrap_or(self.approval_deadline));
+                let wait = wait.unwrap_or(SignedDuration::MAX);
+                let deadline = now.saturating_add(wait).unwrap_or(Timestamp::MAX);
                 self.change(id, |row| {
                     row.state = StepState::Waiting;
                     row.reason = Some("waits for approval".to_owned());
                     row.started = Some(now);
+                    row.deadline = Some(deadline);
                     // The store removes an older answer with this state.
                     row.decision = None;
                 });
@@ -194,7 +198,7 @@ impl<'a> WorkflowProgress<'a> {
         };
         match outcome {
             // The row stays as it is, for the next process.
-            StepOutcome::Suspended => {}
+            StepOutcome::Suspended | StepOutcome::StoreFailed(_) => {}
             StepOutcome::Done(result) => {
                 self.change(id, |row| {
                     row.state = StepState::Done;

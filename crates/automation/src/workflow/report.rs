@@ -61,6 +61,7 @@ pub(super) fn step_deliveries(
         text: row.result.clone().unwrap_or_default(),
         session: row.session.clone(),
         label: row.label.clone(),
+        workspace: run.spec.workspace.clone(),
     };
     deliveries(run, &step.deliver_to, DeliveryOccasion::Result, message, at)
 }
@@ -73,6 +74,7 @@ pub(super) fn notices(run: &Run, text: &str, at: Timestamp) -> Vec<NewDelivery> 
         text: text.to_owned(),
         session: None,
         label: Label::default(),
+        workspace: run.spec.workspace.clone(),
     };
     let inbox = [INBOX_TARGET.to_owned()];
     let targets = match run.spec.failure_deliver_to.as_slice() {

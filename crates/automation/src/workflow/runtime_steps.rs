@@ -1,7 +1,11 @@
 //! Runs the steps of workflows as turns.
 
+use std::time::Duration;
+
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use lango_domain::automation::Run;
+use lango_domain::event::{SessionId, TurnId};
 use lango_domain::session::SessionKey;
 use lango_domain::{AgentName, Label, LabeledText, StoreError};
 use lango_engine::NO_OUTPUT;
@@ -13,6 +17,9 @@ use super::step_executor::{
 };
 use crate::execution::RunOutcome;
 use crate::turn_work::{TurnWork, TurnWorker};
+
+/// The wait of a step whose turn cannot start yet.
+const START_RETRY: Duration = Duration::from_secs(5);
 
 /// Runs agent steps as turns of an agent, and tool steps as turns of one call. Both are continued after a
 /// crash, approved and logged like any other turn.
@@ -29,19 +36,40 @@ impl StepExecutor for RuntimeSteps {
             };
             let mut context = request.context.clone();
             context.cancel = request.cancel.clone();
-            let outcome = self.turns.run(request.run, work, &context).await;
-            step_outcome(outcome, &request.label)
+            loop {
+                let outcome = self.turns.run(request.run, work.clone(), &context).await;
+                let Ok(RunOutcome::Waiting { .. }) = outcome else {
+                    return step_outcome(outcome, &request.label);
+                };
+                // Not a failure of the step: it uses no attempt.
+                tokio::select! {
+                    () = tokio::time::sleep(START_RETRY) => {}
+                    () = context.suspend.cancelled() => return StepOutcome::Suspended,
+                    () = context.cancel.cancelled() => {
+                        return StepOutcome::Failed(StepFailure::permanent("cancelled"));
+                    }
+                }
+            }
         }
         .boxed()
     }
 
-    fn is_read_only(&self, tool: &str, arguments: &Value) -> bool {
-        self.turns.runtime.is_read_only(tool, arguments)
+    fn is_read_only(&self, run: &Run, tool: &str, arguments: &Value) -> bool {
+        self.turns.is_read_only(run, tool, arguments)
     }
 
     fn is_progress_known(&self, session: SessionKey) -> BoxFuture<'_, Result<bool, StoreError>> {
-        async move { self.turns.is_progress_known(&session).await }.boxed()
+        async move {
+            let turn = step_turn(&session.session);
+            self.turns.is_progress_known(&session, &turn).await
+        }
+        .boxed()
     }
+}
+
+/// Returns the id of the turn of a step. Every attempt has a session of its own.
+fn step_turn(session: &SessionId) -> TurnId {
+    TurnId::new(session.as_str())
 }
 
 /// Returns the turn of a step. Values of other steps are context, never part of the text (B122).
@@ -81,7 +109,8 @@ fn turn_work(request: &StepRequest<'_>) -> Result<TurnWork, StepFailure> {
         label: request.label.clone(),
         context,
         target,
-        not_before: None,
+        turn: step_turn(&request.session),
+        step: Some(request.step.clone()),
         is_allowed: request.run.spec.allowed_steps.contains(&request.step),
     })
 }
@@ -99,9 +128,10 @@ fn step_outcome(outcome: Result<RunOutcome, StoreError>, made_from: &Label) -> S
             label: label.joined(made_from),
             ..StepFailure::new(error)
         }),
+        // The caller waits and tries again.
         Ok(RunOutcome::Waiting { reason, .. }) => StepOutcome::Failed(StepFailure::new(reason)),
         Ok(RunOutcome::Cancelled) => StepOutcome::Failed(StepFailure::permanent("cancelled")),
         Ok(RunOutcome::Suspended) => StepOutcome::Suspended,
-        Err(error) => StepOutcome::Failed(StepFailure::new(error.to_string())),
+        Err(error) => StepOutcome::StoreFailed(error),
     }
 }

@@ -18,10 +18,11 @@ pub trait StepExecutor: Send + Sync {
     fn execute<'a>(&'a self, request: StepRequest<'a>) -> BoxFuture<'a, StepOutcome>;
 
     /// Returns true if a call has no effect, so that it can run again after a crash.
-    fn is_read_only(&self, tool: &str, arguments: &Value) -> bool;
+    fn is_read_only(&self, run: &Run, tool: &str, arguments: &Value) -> bool;
 
     /// Returns true if it is known how far the turn of an interrupted call came, so that it can be resumed
-    /// without repeating an effect: the call has not started, or its result is known.
+    /// without repeating an effect: the call has not run, such as one that waited for an answer, or its
+    /// result is known.
     fn is_progress_known(&self, session: SessionKey) -> BoxFuture<'_, Result<bool, StoreError>>;
 }
 
@@ -76,6 +77,8 @@ pub enum StepOutcome {
     Failed(StepFailure),
     /// The process is shutting down, and the step continues in the next one.
     Suspended,
+    /// The run is given up until the store works again. The step continues where its session says.
+    StoreFailed(StoreError),
 }
 
 /// The failure of an attempt.

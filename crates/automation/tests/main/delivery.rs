@@ -94,6 +94,7 @@ impl DeliveryHarness {
             webhooks: WebhookChannel::with_timeout(&webhook, self.policy, self.webhook_timeout),
             desktop: DesktopChannel::from_variables(&variables),
             mail: MailChannel::new(&self.smtp),
+            folders: None,
         }
     }
 
@@ -128,6 +129,7 @@ pub fn delivery(target: &str, title: &str, text: &str) -> Delivery {
             text: text.to_owned(),
             session: None,
             label: Label::default(),
+            workspace: None,
         },
         state: DeliveryState::Pending,
         attempts: 1,

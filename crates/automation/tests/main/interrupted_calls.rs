@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use lango_automation::workflow::{RuntimeSteps, WorkflowDriver, WorkflowSettings};
 use lango_automation::{
-    CronSettings, DuePass, Scheduler, SchedulerParts, SchedulerWake, TurnWorker,
+    CronSettings, DuePass, OneTeam, Scheduler, SchedulerParts, SchedulerWake, TurnWorker,
 };
 use lango_domain::automation::{
     LeaseClaim, LeaseOutcome, NewRun, RunClaim, RunId, RunKind, RunStep, StepState,
@@ -34,6 +34,8 @@ use crate::setup::{START, WallClock, me};
 
 const READ: &str = "fs_read";
 const WRITE: &str = "fs_write";
+/// The session of the step, and the id of its turn.
+const STEP_SESSION: &str = "of the step";
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct NoArguments {}
@@ -123,7 +125,7 @@ impl CallFixture {
         };
         let claim = RunClaim { at, limit: 1 };
         store.claim_runs(lease.number, claim).await.unwrap();
-        let session = SessionId::new("of the step");
+        let session = SessionId::new(STEP_SESSION);
         let step = RunStep {
             state: StepState::Running,
             attempt: 1,
@@ -150,6 +152,7 @@ impl CallFixture {
             sessions: Arc::clone(&self.stores.sessions),
             approver: None,
             approval_wait: Duration::from_secs(60),
+            teams: Arc::new(OneTeam),
         };
         let steps = Arc::new(RuntimeSteps { turns });
         let scheduler = Scheduler::new(SchedulerParts {
@@ -170,7 +173,7 @@ impl CallFixture {
 /// Returns an event of a turn of the agent that has the tools.
 fn of_operator(body: EventBody) -> NewEvent {
     let operator = AgentName::new("operator").unwrap();
-    let event = new_event("old", body);
+    let event = new_event(STEP_SESSION, body);
     NewEvent {
         branch: Branch::root(&operator),
         author: match event.author {

@@ -25,4 +25,6 @@ mod tools;
 #[cfg(test)]
 mod turns;
 #[cfg(test)]
+mod unattended;
+#[cfg(test)]
 mod workflow;

@@ -70,6 +70,7 @@ pub fn reminder(text: &str) -> RunSpec {
         action: JobAction::Reminder {
             text: text.to_owned(),
         },
+        workspace: None,
         session_mode: SessionMode::Isolated,
         deliver_to: Vec::new(),
         failure_deliver_to: Vec::new(),

@@ -7,8 +7,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use lango_automation::workflow::{RuntimeSteps, WorkflowDriver, WorkflowSettings};
 use lango_automation::{
-    ActionExecutor, CronSettings, DuePass, RunExecutor, Scheduler, SchedulerParts, SchedulerWake,
-    TurnWorker,
+    ActionExecutor, CronSettings, DuePass, OneTeam, RunExecutor, Scheduler, SchedulerParts,
+    SchedulerWake, TurnWorker,
 };
 use lango_domain::Stores;
 use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, ApprovalScope, Approver};
@@ -87,6 +87,7 @@ impl Team {
             sessions: Arc::clone(&self.stores.sessions),
             approver: self.approver.clone(),
             approval_wait: Duration::from_secs(60),
+            teams: Arc::new(OneTeam),
         };
         let steps = Arc::new(RuntimeSteps {
             turns: turns.clone(),

@@ -13,7 +13,7 @@ use lango_automation::workflow::{
     StepExecutor, StepOutcome, StepRequest, WorkflowDriver, WorkflowSettings,
 };
 use lango_automation::{CronSettings, DuePass, Scheduler, SchedulerParts, SchedulerWake};
-use lango_domain::automation::{NewRun, RunKind, RunQuery, RunState, RunStore};
+use lango_domain::automation::{NewRun, Run, RunKind, RunQuery, RunState, RunStore};
 use lango_domain::event::Principal;
 use lango_domain::session::SessionKey;
 use lango_domain::{LabeledText, StoreError};
@@ -169,7 +169,7 @@ impl StepExecutor for TrivialSteps {
         async move { StepOutcome::Done(LabeledText::plain(text)) }.boxed()
     }
 
-    fn is_read_only(&self, _: &str, _: &Value) -> bool {
+    fn is_read_only(&self, _: &Run, _: &str, _: &Value) -> bool {
         false
     }
 

@@ -17,7 +17,8 @@ use lango_automation::delivery::{
 };
 use lango_automation::workflow::{RuntimeSteps, WorkflowDriver, WorkflowSettings};
 use lango_automation::{
-    ActionExecutor, CronSettings, OutboxLoop, Scheduler, SchedulerParts, SchedulerWake, TurnWorker,
+    ActionExecutor, CronSettings, OneTeam, OutboxLoop, Scheduler, SchedulerParts, SchedulerWake,
+    TurnWorker,
 };
 use lango_domain::automation::LeaseNumber;
 use lango_domain::event::{CallId, TurnId};
@@ -86,6 +87,7 @@ pub fn scheduler(
         sessions: Arc::clone(&stores.sessions),
         approver: None,
         approval_wait: Duration::from_secs(60),
+        teams: Arc::new(OneTeam),
     };
     let steps = Arc::new(RuntimeSteps {
         turns: turns.clone(),
@@ -289,6 +291,7 @@ fn delivery_channels(folder: &WorkFolder, store: &SqliteStore) -> Result<Deliver
         webhooks: WebhookChannel::new(&WebhookSettings::default(), AddressPolicy::Public),
         desktop: DesktopChannel::from_variables(&variables),
         mail: MailChannel::new(&SmtpSettings::default()),
+        folders: None,
     })
 }
 

@@ -134,6 +134,7 @@ impl AutomationFixture {
                 text: text.to_owned(),
                 session: None,
                 label: lango_domain::Label::default(),
+                workspace: None,
             },
         };
         let added = self.stores.automation.add_inbox_entry(entry);

@@ -1,6 +1,7 @@
 //! The outbox of deliveries, and the inbox.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -74,6 +75,9 @@ pub struct DeliveryMessage {
     /// The label of the text.
     #[serde(default, skip_serializing_if = "Label::is_plain")]
     pub label: Label,
+    /// The folder of the work, in which files and commands of targets are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! Jobs: work with a schedule.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use jiff::{SignedDuration, Timestamp};
@@ -117,6 +118,9 @@ pub enum OverlapRule {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
     pub action: JobAction,
+    /// The folder that the work was asked for in, and in which it runs. `None` if any folder will do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<PathBuf>,
     #[serde(default)]
     pub session_mode: SessionMode,
     /// Targets of the result. See the delivery targets of the `automation` crate.

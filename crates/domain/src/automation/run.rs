@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{DeliveryState, JobId, LeaseNumber, NewDelivery, RunId, RunSpec};
@@ -43,6 +43,9 @@ pub struct Run {
     pub error: Option<String>,
     /// The label of the result.
     pub label: Label,
+    /// The time that it was active in earlier attempts, without the time that it waited.
+    #[serde(default)]
+    pub active: SignedDuration,
     /// The state of its deliveries taken together; `None` if it has none. Read only.
     pub delivery: Option<DeliveryState>,
 }
@@ -195,6 +198,8 @@ pub struct RunProgress {
     pub session: Option<SessionId>,
     /// Set if the run waits without a process that holds it.
     pub resume_at: Option<Timestamp>,
+    /// Replaces the active time if set.
+    pub active: Option<SignedDuration>,
 }
 
 /// The end of a run, stored atomically with its deliveries.
@@ -260,6 +265,12 @@ pub struct RunStep {
     /// The user's answer to a waiting step. Only [`super::RunStore::answer_step`] writes it; it is removed
     /// when the step starts to wait again.
     pub decision: Option<StepDecision>,
+    /// For a row that is the approval question about a call: identifies the call. The row of a step has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// The time until which a waiting step can be answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
 }
 
 impl RunStep {
@@ -279,7 +290,14 @@ impl RunStep {
             label: Label::default(),
             is_repeated: false,
             decision: None,
+            question: None,
+            deadline: None,
         }
+    }
+
+    /// Returns true if the row is an approval question that can be answered.
+    pub fn is_open_question(&self) -> bool {
+        self.question.is_some() && self.state == StepState::Waiting && self.decision.is_none()
     }
 }
 

@@ -22,13 +22,13 @@ pub(super) const JOB_COLUMNS: &str =
 /// The last column is the worst state of the run's deliveries.
 pub(super) const RUN_COLUMNS: &str =
     "id, kind, job, principal, name, due, state, reason, attempt, lease, session, created, started,
-    ended, resume_at, is_cancel_requested, spec, result, error, label,
+    ended, resume_at, is_cancel_requested, spec, result, error, label, active_ms,
     (SELECT min(CASE d.state WHEN 'failed' THEN 0 WHEN 'pending' THEN 1 ELSE 2 END)
         FROM deliveries d WHERE d.run = runs.id)";
 
 pub(super) const STEP_COLUMNS: &str =
     "run, step, state, reason, attempt, started, ended, session, result,
-    error, label, is_repeated, decision";
+    error, label, is_repeated, decision, question, deadline";
 
 pub(super) const DELIVERY_COLUMNS: &str =
     "id, run, principal, occasion, target, message, state, attempts,
@@ -55,7 +55,7 @@ pub(super) fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
 }
 
 pub(super) fn run(row: &Row<'_>) -> rusqlite::Result<Run> {
-    let delivery = match row.get::<_, Option<i64>>(20)? {
+    let delivery = match row.get::<_, Option<i64>>(21)? {
         None => None,
         Some(0) => Some(DeliveryState::Failed),
         Some(1) => Some(DeliveryState::Pending),
@@ -82,6 +82,7 @@ pub(super) fn run(row: &Row<'_>) -> rusqlite::Result<Run> {
         result: row.get(17)?,
         error: row.get(18)?,
         label: label(row, 19)?,
+        active: SignedDuration::from_millis(row.get(20)?),
         delivery,
     })
 }
@@ -105,6 +106,8 @@ pub(super) fn step(row: &Row<'_>) -> rusqlite::Result<RunStep> {
         label: label(row, 10)?,
         is_repeated: row.get(11)?,
         decision,
+        question: row.get(13)?,
+        deadline: optional_time(row, 14)?,
     })
 }
 

@@ -308,19 +308,24 @@ pub(super) fn stop(
 
 fn update_progress(connection: &Connection, progress: &RunProgress) -> rusqlite::Result<bool> {
     // An answer that came while the run was still running must not wait for the deadline.
-    let sql = "UPDATE runs SET session = coalesce(?4, session), reason = ?3,
-        attempt = CASE WHEN ?5 IS NOT NULL OR ?2 = 'queued' THEN 0 ELSE attempt END,
-        state = CASE WHEN ?5 IS NOT NULL AND EXISTS (SELECT 1 FROM run_steps WHERE run = ?1
-            AND state IN ('waiting', 'unknown') AND decision IS NOT NULL) THEN 'queued' ELSE ?2 END,
-        resume_at = CASE WHEN EXISTS (SELECT 1 FROM run_steps WHERE run = ?1
-            AND state IN ('waiting', 'unknown') AND decision IS NOT NULL) THEN NULL ELSE ?5 END
-        WHERE id = ?1 AND ended IS NULL";
-    let changed = connection.prepare_cached(sql)?.execute(params![
+    // Questions of turns are not meant: their turn is over, or asks again.
+    let is_answered = "EXISTS (SELECT 1 FROM run_steps WHERE run = ?1 AND question IS NULL
+        AND state IN ('waiting', 'unknown') AND decision IS NOT NULL)";
+    let sql = format!(
+        "UPDATE runs SET session = coalesce(?4, session), reason = ?3,
+        attempt = CASE WHEN ?2 IN ('queued', 'waiting') THEN 0 ELSE attempt END,
+        active_ms = coalesce(?6, active_ms),
+        state = CASE WHEN ?5 IS NOT NULL AND {is_answered} THEN 'queued' ELSE ?2 END,
+        resume_at = CASE WHEN {is_answered} THEN NULL ELSE ?5 END
+        WHERE id = ?1 AND ended IS NULL"
+    );
+    let changed = connection.prepare_cached(&sql)?.execute(params![
         progress.run.get() as i64,
         progress.state.as_str(),
         progress.reason,
         progress.session.as_ref().map(SessionId::as_str),
         progress.resume_at.map(sortable_time),
+        progress.active.map(|active| active.as_millis() as i64),
     ])?;
     Ok(changed > 0)
 }

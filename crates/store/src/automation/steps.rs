@@ -11,10 +11,11 @@ use crate::event_rows::sortable_time;
 pub(super) fn upsert(connection: &Connection, step: &RunStep) -> rusqlite::Result<()> {
     let sql =
         "INSERT INTO run_steps (run, step, state, reason, attempt, started, ended, session, result,
-            error, label, is_repeated)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+            error, label, is_repeated, question, deadline)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
         ON CONFLICT (run, step) DO UPDATE SET state = ?3, reason = ?4, attempt = ?5, started = ?6,
             ended = ?7, session = ?8, result = ?9, error = ?10, label = ?11, is_repeated = ?12,
+            question = ?13, deadline = ?14,
             decision = CASE WHEN ?3 IN ('waiting', 'unknown') AND state <> ?3 THEN NULL
                 ELSE decision END";
     let session = step.session.as_ref().map(SessionId::as_str);
@@ -31,6 +32,8 @@ pub(super) fn upsert(connection: &Connection, step: &RunStep) -> rusqlite::Resul
         step.error,
         label_column(&step.label)?,
         step.is_repeated,
+        step.question,
+        step.deadline.map(sortable_time),
     ])?;
     Ok(())
 }
@@ -43,10 +46,12 @@ pub(super) fn count_progress(connection: &Connection, steps: &[RunStep]) -> rusq
     done.try_for_each(|step| update.execute([step.run.get() as i64]).map(drop))
 }
 
-/// Leaves no step of a run that is over as running: its process ended during the step.
+/// Leaves no step of a run that is over as running, because its process ended during the step, and no
+/// question as waiting.
 pub(super) fn close_open(connection: &Connection, run: RunId) -> rusqlite::Result<()> {
     let sql = "UPDATE run_steps SET
-            reason = CASE state WHEN 'running' THEN 'the run ended while it ran, so its effect is unknown'
+            reason = CASE WHEN question IS NOT NULL THEN reason
+                WHEN state = 'running' THEN 'the run ended while it ran, so its effect is unknown'
                 ELSE 'the run ended' END,
             state = CASE state WHEN 'running' THEN 'unknown' ELSE 'cancelled' END
         WHERE run = ?1 AND state IN ('running', 'pending', 'waiting')";
@@ -67,7 +72,8 @@ pub(super) fn answer(
         return Ok(false);
     }
     let sql = "UPDATE run_steps SET decision = ?3
-        WHERE run = ?1 AND step = ?2 AND state IN ('waiting', 'unknown')";
+        WHERE run = ?1 AND step = ?2 AND state IN ('waiting', 'unknown')
+            AND (question IS NULL OR decision IS NULL)";
     let id = run.get() as i64;
     if connection.execute(sql, params![id, step, decision.as_str()])? == 0 {
         return Ok(false);
@@ -89,7 +95,8 @@ pub(super) fn requeue(
         return Ok(false);
     }
     let sql = "UPDATE runs SET state = 'queued', reason = 'a user asked for it again', attempt = 0,
-        ended = NULL, result = NULL, error = NULL, label = NULL, is_cancel_requested = 0
+        ended = NULL, result = NULL, error = NULL, label = NULL, is_cancel_requested = 0,
+        active_ms = 0
         WHERE id = ?1";
     let id = run.get() as i64;
     connection.execute(sql, [id])?;

@@ -58,6 +58,7 @@ fn reminder(text: &str) -> RunSpec {
         action: JobAction::Reminder {
             text: text.to_owned(),
         },
+        workspace: None,
         session_mode: SessionMode::Isolated,
         deliver_to: vec!["inbox".to_owned()],
         failure_deliver_to: Vec::new(),

@@ -81,6 +81,7 @@ impl OutboxHarness {
                 action: JobAction::Reminder {
                     text: "look".to_owned(),
                 },
+                workspace: None,
                 session_mode: Default::default(),
                 deliver_to: Vec::new(),
                 failure_deliver_to: Vec::new(),
@@ -160,6 +161,7 @@ fn new_delivery(run: RunId, target: &str, created: Timestamp) -> NewDelivery {
             text: "93 %".to_owned(),
             session: None,
             label: Label::untrusted("a command"),
+            workspace: None,
         },
         created,
     }

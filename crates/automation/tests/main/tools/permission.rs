@@ -62,6 +62,7 @@ async fn the_question_of_a_workflow_lists_the_steps_that_would_wait() {
         store: &*fixture.store,
         now: fixture.now(),
         time_zone: &fixture.parts.time_zone,
+        workspace: None,
         limits,
         catalog: None,
     };
@@ -243,6 +244,68 @@ async fn a_run_cannot_give_more_permission_than_it_has() {
     let task = json!({ "prompt": "z", "allow": ["fs_write"] });
     let error = fixture.call_as(context(session), "bg_submit", task).await;
     assert!(error.unwrap_err().0.contains("more permission"));
+}
+
+/// B121: a target can run a command, so a run delivers only where it may deliver itself.
+#[tokio::test]
+async fn a_run_cannot_deliver_to_more_targets_than_it_has() {
+    let fixture = ToolFixture::with_settings(CronSettings::default(), deliverable());
+    let args = json!({
+        "name": "outer", "when": "every day at 8", "prompt": "x", "deliver_to": ["file:log.txt"],
+        "allow": ["cron_add", "workflow_run"],
+    });
+    fixture.call("cron_add", args).await;
+    fixture.call("cron_run", json!({ "job": "outer" })).await;
+    let lease = fixture.start_scheduler().await;
+    fixture.start_run(lease, "outer-session").await;
+    let add = |key: &str, target: &str| {
+        let args = json!({ "when": "every day at 9", "prompt": "y", key: [target] });
+        fixture.call_as(context("outer-session"), "cron_add", args)
+    };
+    for (key, target) in [
+        ("deliver_to", "command:touch x"),
+        ("failure_deliver_to", "command:touch x"),
+        ("deliver_to", "webhook:https://x.example"),
+        ("deliver_to", "file:other.txt"),
+        ("deliver_to", "session:chat"),
+    ] {
+        let error = add(key, target).await.unwrap_err().0;
+        assert!(
+            error.contains("it has no such target itself"),
+            "{target}: {error}"
+        );
+    }
+    for target in ["inbox", "file:log.txt", "session:outer-session"] {
+        add("deliver_to", target).await.unwrap();
+    }
+    let flow = "name: f\nsteps: [{id: a, prompt: b, deliver_to: [\"command:touch x\"]}]";
+    let run = json!({ "yaml_content": flow });
+    let error = fixture
+        .call_as(context("outer-session"), "workflow_run", run)
+        .await;
+    assert!(
+        error
+            .unwrap_err()
+            .0
+            .contains("it has no such target itself")
+    );
+}
+
+/// B121: the folder of the work is part of the question.
+#[tokio::test]
+async fn work_belongs_to_the_folder_that_it_was_added_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let fixture = ToolFixture::new().with_workspace(folder.path());
+    let args = json!({ "name": "disk", "when": "every day at 8", "prompt": "x" });
+    let root = folder.path().canonicalize().unwrap();
+    let intent = fixture.intent("cron_add", args.clone()).await.unwrap();
+    let line = format!("works in {}\n", root.display());
+    assert!(intent.shows.contains(&line), "{}", intent.shows);
+    fixture.call("cron_add", args).await;
+    assert_eq!(fixture.job("disk").await.spec.workspace, Some(root));
+    let reminder = json!({ "when": "remind me every day at 8 to stretch" });
+    let intent = fixture.intent("cron_add", reminder).await.unwrap();
+    assert!(!intent.shows.contains("works in"), "{}", intent.shows);
 }
 
 /// B121: a job of a job is at depth 1, which is the limit.

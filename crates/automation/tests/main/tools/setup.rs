@@ -171,6 +171,7 @@ impl ToolFixture {
             reason: None,
             session: Some(SessionId::new(session)),
             resume_at: None,
+            active: None,
         };
         self.store.record_progress(lease, progress).await.unwrap();
         run

@@ -138,7 +138,7 @@ impl StepExecutor for ScriptedSteps {
         self.run(request).boxed()
     }
 
-    fn is_read_only(&self, tool: &str, _: &Value) -> bool {
+    fn is_read_only(&self, _: &Run, tool: &str, _: &Value) -> bool {
         tool == "fs_read"
     }
 
@@ -173,6 +173,7 @@ impl Fixture {
             steps: ScriptedSteps::default(),
             settings: WorkflowSettings {
                 hold: Duration::ZERO,
+                store_retry: Duration::ZERO,
                 ..WorkflowSettings::default()
             },
             offset,
@@ -207,6 +208,7 @@ impl Fixture {
                     definition: definition.to_owned(),
                     params,
                 },
+                workspace: None,
                 session_mode: SessionMode::Isolated,
                 deliver_to: Vec::new(),
                 failure_deliver_to: Vec::new(),
@@ -285,6 +287,7 @@ impl Fixture {
             reason: None,
             session: None,
             resume_at,
+            active: None,
         };
         let end = match outcome.clone() {
             RunOutcome::Done { result, .. } => end(RunState::Done, Some(result), None),

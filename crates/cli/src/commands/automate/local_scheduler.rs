@@ -57,6 +57,8 @@ pub fn start_scheduler(
         toolset,
         approver: None,
         owner,
+        lazy_stores: &context.stores,
+        remote_agents: &assistant.remote_agents,
     };
     let scheduler = build_scheduler(&context.loaded, &context.environment, options)?;
     Ok(RunningScheduler::start(scheduler))

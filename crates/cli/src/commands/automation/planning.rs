@@ -1,5 +1,6 @@
 //! Checks of what the user wants to add, with errors that name the argument.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use lango_app::capability::automation::planning::{
@@ -7,7 +8,7 @@ use lango_app::capability::automation::planning::{
     WorkflowSource,
 };
 use lango_app::capability::automation::schedule::ScheduleError;
-use lango_app::{AssembledTeam, plan_limits, team_catalog};
+use lango_app::{AssembledTeam, plan_limits, team_catalog, workspace_folder};
 use lango_domain::automation::{RunBudget, SessionMode};
 use lango_text::sanitize::{one_line, truncated_line};
 use serde_json::{Map, Value};
@@ -55,9 +56,16 @@ impl AutomationView {
             store: self.store().as_ref(),
             now: self.times.now,
             time_zone: &self.times.zone,
+            workspace: self.workspace(),
             limits,
             catalog: Some(Arc::clone(catalog)),
         }
+    }
+
+    /// Returns the real path of the folder in which work that is added here runs.
+    fn workspace(&self) -> Option<PathBuf> {
+        let (folder, _) = workspace_folder(&self.context.loaded, &self.context.environment);
+        folder.canonicalize().ok()
     }
 
     pub fn requester(&self) -> Requester {
@@ -129,7 +137,9 @@ pub fn plan_error(error: PlanError, names: ArgumentNames) -> CliError {
         | PlanError::HiddenInRule(_)
         | PlanError::TooManyRules(_)
         | PlanError::Widened { .. } => "--allow",
-        PlanError::Target(_) | PlanError::Undeliverable { .. } => "--deliver-to",
+        PlanError::Target(_) | PlanError::Undeliverable { .. } | PlanError::WidenedTarget(_) => {
+            "--deliver-to"
+        }
         PlanError::Timeout(error) => {
             let text = format!("--timeout: {error}; write for example 90s, 10m or 1h");
             return CliError::usage(text);

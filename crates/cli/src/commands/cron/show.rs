@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lango_app::capability::automation::planning::describe_budget;
+use lango_app::capability::automation::planning::{describe_budget, needs_folder};
 use lango_app::capability::automation::time_text::format_span;
 use lango_domain::automation::{
     CatchUp, Job, JobAction, OverlapRule, Run, RunBudget, RunQuery, ScheduleKind, SessionMode,
@@ -62,6 +62,7 @@ fn show_json(view: &AutomationView, job: &Job, last: Option<&Run>) -> Value {
     json["overlap"] = json!(job.overlap);
     json["budget"] = json!(job.spec.budget);
     json["created"] = json!(job.created);
+    json["workspace"] = json!(job.spec.workspace);
     json["last_run"] = json!(last.map(|run| run.id));
     json
 }
@@ -89,6 +90,9 @@ fn detail_rows(view: &AutomationView, job: &Job) -> Vec<(&'static str, String)> 
         SessionMode::Main => "one for all runs",
     };
     rows.push(("session", session.to_owned()));
+    if let Some(folder) = spec.workspace.as_ref().filter(|_| needs_folder(spec)) {
+        rows.push(("folder", one_line(&folder.display().to_string())));
+    }
     if spec.permissions().is_empty() {
         rows.push((
             "may",

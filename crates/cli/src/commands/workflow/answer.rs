@@ -1,5 +1,6 @@
 //! `lango workflow cancel | retry | approve | deny`.
 
+use lango_app::capability::automation::APPROVAL_PREFIX;
 use lango_app::capability::automation::workflow::steps_to_retry;
 use lango_domain::automation::{RunStep, StepDecision, StepState};
 use lango_text::sanitize::{one_line, truncated_line};
@@ -87,6 +88,12 @@ pub async fn answer(
     let mut rows = run_steps(view, &run).await?;
     rows.extend(open_questions(view, &run).await?);
     let row = find_step(&rows, step, &run.id.to_string())?;
+    let question = format!("{APPROVAL_PREFIX}{step}");
+    // The name of a step also means the question of its turn.
+    let row = match row.state {
+        StepState::Waiting | StepState::Unknown => row,
+        _ => rows.iter().find(|row| row.step == question).unwrap_or(row),
+    };
     let decision = match (row.state, is_approved) {
         (StepState::Unknown, true) => StepDecision::Repeat,
         (StepState::Unknown, false) => StepDecision::Skip,

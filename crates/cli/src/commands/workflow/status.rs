@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use lango_app::capability::automation::APPROVAL_PREFIX;
 use lango_app::capability::automation::time_text::format_span;
 use lango_app::capability::automation::workflow::{Workflow, WorkflowStatus, parse_workflow};
 use lango_domain::automation::{JobAction, Run, RunStep, StepState};
@@ -18,13 +17,23 @@ const SHOWN_RESULT_CHARS: usize = 160;
 pub async fn status(view: &AutomationView, run: &str) -> Result<CommandOutput, CliError> {
     let run = view.workflow_run(run).await?;
     let steps = run_steps(view, &run).await?;
-    let plain = format_status(view, &run, &steps);
-    Ok(CommandOutput::new(plain, status_json(&run, &steps)))
+    let questions = open_questions(view, &run).await?;
+    let mut plain = format_status(view, &run, &steps);
+    for row in &questions {
+        plain.push_str(&question_text(view, &run, row));
+    }
+    let mut json = status_json(&run, &steps);
+    json["questions"] = questions.iter().map(question_json).collect();
+    Ok(CommandOutput::new(plain, json))
 }
 
 /// Returns all steps of a run in the order of its file, including those that have not started.
 pub async fn run_steps(view: &AutomationView, run: &Run) -> Result<Vec<RunStep>, CliError> {
     let stored = view.store().steps(&view.principal, run.id).await?;
+    let stored: Vec<RunStep> = stored
+        .into_iter()
+        .filter(|row| row.question.is_none())
+        .collect();
     Ok(match stored_definition(run) {
         None => stored,
         Some(workflow) => {
@@ -39,9 +48,32 @@ pub async fn run_steps(view: &AutomationView, run: &Run) -> Result<Vec<RunStep>,
 /// Returns the questions of the run's turns that wait for an answer, which are rows of their own.
 pub async fn open_questions(view: &AutomationView, run: &Run) -> Result<Vec<RunStep>, CliError> {
     let stored = view.store().steps(&view.principal, run.id).await?;
-    let is_open =
-        |row: &RunStep| row.step.starts_with(APPROVAL_PREFIX) && row.state == StepState::Waiting;
-    Ok(stored.into_iter().filter(is_open).collect())
+    Ok(stored
+        .into_iter()
+        .filter(RunStep::is_open_question)
+        .collect())
+}
+
+/// Returns a question of a turn, with how and until when it can be answered.
+fn question_text(view: &AutomationView, run: &Run, row: &RunStep) -> String {
+    let mut text = format!("{}\n", step_line(row, 0));
+    let shown = row.reason.as_deref().unwrap_or_default();
+    let _ = writeln!(text, "      {}", truncated_line(shown, 500));
+    if let Some(question) = question(run, row) {
+        let _ = writeln!(text, "      {}", styled(DIM, question));
+    }
+    if let Some(deadline) = row.deadline {
+        let _ = writeln!(
+            text,
+            "      {}",
+            styled(DIM, format!("until {}", view.times.both(deadline)))
+        );
+    }
+    text
+}
+
+fn question_json(row: &RunStep) -> Value {
+    json!({ "id": row.step, "question": row.reason, "asked": row.started, "deadline": row.deadline })
 }
 
 /// Returns the workflow as it was when the run was made.

@@ -145,6 +145,7 @@ fn waiting_steps_are_answered_and_unknown_ones_repeated_only_on_request() {
         reason: Some("it waits".to_owned()),
         session: None,
         resume_at: Some(Timestamp::now() + SignedDuration::from_hours(1)),
+        active: None,
     };
     let (store, principal) = (&fixture.stores.automation, Principal::local());
     fixture.runtime.block_on(async {

@@ -33,6 +33,7 @@ pub(super) fn delivery(owner: &str, run: Option<RunId>) -> NewDelivery {
             text: "up\nand down 안녕".to_owned(),
             session: Some(SessionId::new("s")),
             label: Label::untrusted("a page"),
+            workspace: None,
         },
         created: seconds(10),
     }

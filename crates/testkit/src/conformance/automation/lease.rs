@@ -125,6 +125,7 @@ async fn all_writes(
         reason: None,
         session: None,
         resume_at: None,
+        active: None,
     };
     let recovery = Recovery {
         at: seconds(9),

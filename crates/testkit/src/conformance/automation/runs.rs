@@ -50,6 +50,7 @@ async fn runs_go_from_queued_to_done(store: &dyn AutomationStore) {
         reason: None,
         session: Some(session.clone()),
         resume_at: None,
+        active: None,
     };
     assert!(ok(store.record_progress(lease, progress.clone()).await));
     assert!(ok(store
@@ -122,6 +123,7 @@ async fn waiting_runs_continue(store: &dyn AutomationStore) {
         reason: Some("for an approval".to_owned()),
         session: None,
         resume_at: Some(seconds(50)),
+        active: None,
     };
     ok(store.record_progress(lease, wait).await);
     assert_eq!(ok(store.agenda().await).next_resume, Some(seconds(50)));
@@ -214,6 +216,7 @@ async fn runs_of_earlier_processes_are_recovered(store: &dyn AutomationStore) {
         reason: None,
         session: None,
         resume_at: None,
+        active: None,
     };
     ok(store.record_progress(first, waits).await);
     let own = ok(store.recover_runs(first, recovery).await);
@@ -221,21 +224,27 @@ async fn runs_of_earlier_processes_are_recovered(store: &dyn AutomationStore) {
         own.iter().all(|run| run.principal.as_str() != "crash"),
         "the process still runs its own"
     );
-    for (attempt, state) in [(2, RunState::Queued), (3, RunState::Running)] {
+    // The wait for an answer is no attempt.
+    for (expected, attempts) in [
+        (
+            [(run, RunState::Queued, 1), (held, RunState::Queued, 0)],
+            vec![2, 1],
+        ),
+        (
+            [(run, RunState::Running, 2), (held, RunState::Queued, 1)],
+            vec![2],
+        ),
+    ] {
         let next = acquire(store, "next").await;
         let recovered = ok(store.recover_runs(next, recovery).await);
         let own = recovered
             .iter()
             .filter(|run| run.principal.as_str() == "crash");
         let found: Vec<_> = own.map(|run| (run.id, run.state, run.attempt)).collect();
-        assert_eq!(
-            found,
-            [(run, state, attempt - 1), (held, state, attempt - 1)]
-        );
+        assert_eq!(found, expected);
         let claimed = claim_own(store, next, 9, "crash").await;
-        let expected = if state == RunState::Queued { 2 } else { 0 };
-        assert_eq!(claimed.len(), expected);
-        assert!(claimed.iter().all(|run| run.attempt == attempt));
+        let found: Vec<_> = claimed.iter().map(|run| run.attempt).collect();
+        assert_eq!(found, attempts);
     }
     let last = acquire(store, "last").await;
     ok(store
@@ -365,6 +374,7 @@ async fn a_deleted_session_leaves_no_result(stores: &Stores) {
         reason: None,
         session: Some(key.session.clone()),
         resume_at: None,
+        active: None,
     };
     ok(store.record_progress(lease, progress).await);
     ok(store.end_run(lease, end(run, RunState::Done, 2)).await);

@@ -14,6 +14,7 @@ pub(super) async fn check(store: &dyn AutomationStore) {
     steps_keep_their_results(store).await;
     an_answer_continues_the_run(store).await;
     an_early_answer_is_not_lost(store).await;
+    a_question_is_answered_once(store).await;
     a_run_is_retried_from_a_step(store).await;
     a_run_that_gets_on_keeps_its_attempts(store).await;
     a_run_that_is_over_has_no_running_step(store).await;
@@ -74,6 +75,7 @@ async fn wait(store: &dyn AutomationStore, lease: LeaseNumber, run: RunId) {
         reason: Some("for an answer".to_owned()),
         session: None,
         resume_at: Some(seconds(1_000)),
+        active: None,
     };
     ok(store.record_progress(lease, progress).await);
 }
@@ -115,6 +117,35 @@ async fn an_answer_continues_the_run(store: &dyn AutomationStore) {
     assert_eq!(decision().await, None, "it waits for another answer");
     ok(store.end_run(lease, end(run, RunState::Failed, 3)).await);
     assert!(!answer("publish").await, "the run is over");
+}
+
+/// B121: the question of a turn takes one answer, which does not continue a run that waits for something
+/// else. It is over with its run.
+async fn a_question_is_answered_once(store: &dyn AutomationStore) {
+    let (lease, run) = start(store, "questions").await;
+    let owner = principal("questions");
+    let ask = |name: &str| RunStep {
+        question: Some("exec_shell ls".to_owned()),
+        deadline: Some(seconds(60)),
+        ..step(run, name, StepState::Waiting)
+    };
+    let rows = vec![ask("approval:1"), ask("approval:2")];
+    ok(store.record_steps(lease, rows.clone(), vec![]).await);
+    assert_eq!(ok(store.steps(&owner, run).await), rows);
+    let answer = async |decision| {
+        let answered = store.answer_step(&owner, run, "approval:1", decision);
+        ok(answered.await)
+    };
+    assert!(answer(StepDecision::Approve).await);
+    assert!(!answer(StepDecision::Deny).await, "it is answered");
+    wait(store, lease, run).await;
+    assert_eq!(claim_own(store, lease, 2, "questions").await, []);
+    ok(store.end_run(lease, end(run, RunState::Failed, 3)).await);
+    let states: Vec<_> = ok(store.steps(&owner, run).await)
+        .iter()
+        .map(|row| row.state)
+        .collect();
+    assert_eq!(states, [StepState::Cancelled, StepState::Cancelled]);
 }
 
 /// An answer between the last look at the steps and the end of the attempt continues the run.
