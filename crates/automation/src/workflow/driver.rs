@@ -25,8 +25,6 @@ use crate::execution::{RunContext, RunExecutor, RunOutcome};
 
 /// The longest wait between attempts to store steps.
 const MAX_STORE_RETRY: Duration = Duration::from_secs(30);
-/// Longer than a lease lasts, so that a store that works again finds the run with this process or the next.
-const STORE_ATTEMPTS: u32 = 10;
 
 /// Settings of workflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +39,9 @@ pub struct WorkflowSettings {
     pub stop_grace: Duration,
     /// The wait before steps that could not be stored are stored again. It doubles each time.
     pub store_retry: Duration,
+    /// Most attempts to store steps. The waits between them are longer than a lease lasts, so that a store
+    /// that works again finds the run with this process or the next.
+    pub store_attempts: u32,
 }
 
 impl Default for WorkflowSettings {
@@ -51,6 +52,7 @@ impl Default for WorkflowSettings {
             answer_poll: Duration::from_secs(2),
             stop_grace: Duration::from_secs(5),
             store_retry: Duration::from_secs(1),
+            store_attempts: 10,
         }
     }
 }
@@ -193,14 +195,17 @@ impl ActiveWorkflow<'_> {
         }
         // Steps that run must not be given up because the store fails for a while.
         let mut wait = self.driver.settings.store_retry;
-        for attempt in 1.. {
+        for attempt in 1_u32.. {
             let stored = self
                 .context
                 .record_steps(rows.clone(), deliveries.clone())
                 .await;
             match stored {
                 Err(StoreError::LeaseLost) | Ok(()) => return stored,
-                Err(error) if attempt == STORE_ATTEMPTS || self.context.suspend.is_cancelled() => {
+                Err(error)
+                    if attempt >= self.driver.settings.store_attempts
+                        || self.context.suspend.is_cancelled() =>
+                {
                     return Err(error);
                 }
                 Err(error) => tracing::warn!(%error, "the steps of a run cannot be stored"),

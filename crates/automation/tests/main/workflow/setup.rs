@@ -174,6 +174,8 @@ impl Fixture {
             settings: WorkflowSettings {
                 hold: Duration::ZERO,
                 store_retry: Duration::ZERO,
+                // A dying store does not come back.
+                store_attempts: 1,
                 ..WorkflowSettings::default()
             },
             offset,

@@ -7,7 +7,7 @@ use lango_text::sanitize::{one_line, truncated_line};
 use lango_text::suggest;
 use serde_json::json;
 
-use super::status::{open_questions, run_steps, stored_definition};
+use super::status::{questions, run_steps, stored_definition};
 use crate::commands::automation::AutomationView;
 use crate::output::{CliError, CommandOutput};
 
@@ -86,13 +86,16 @@ pub async fn answer(
 ) -> Result<CommandOutput, CliError> {
     let run = view.any_run(run).await?;
     let mut rows = run_steps(view, &run).await?;
-    rows.extend(open_questions(view, &run).await?);
+    rows.extend(questions(view, &run).await?);
     let row = find_step(&rows, step, &run.id.to_string())?;
     let question = format!("{APPROVAL_PREFIX}{step}");
     // The name of a step also means the question of its turn.
     let row = match row.state {
         StepState::Waiting | StepState::Unknown => row,
-        _ => rows.iter().find(|row| row.step == question).unwrap_or(row),
+        _ => {
+            let mut open = rows.iter().filter(|row| row.is_open_question());
+            open.find(|row| row.step == question).unwrap_or(row)
+        }
     };
     let decision = match (row.state, is_approved) {
         (StepState::Unknown, true) => StepDecision::Repeat,

@@ -17,7 +17,8 @@ const SHOWN_RESULT_CHARS: usize = 160;
 pub async fn status(view: &AutomationView, run: &str) -> Result<CommandOutput, CliError> {
     let run = view.workflow_run(run).await?;
     let steps = run_steps(view, &run).await?;
-    let questions = open_questions(view, &run).await?;
+    let mut questions = questions(view, &run).await?;
+    questions.retain(RunStep::is_open_question);
     let mut plain = format_status(view, &run, &steps);
     for row in &questions {
         plain.push_str(&question_text(view, &run, row));
@@ -45,12 +46,12 @@ pub async fn run_steps(view: &AutomationView, run: &Run) -> Result<Vec<RunStep>,
     })
 }
 
-/// Returns the questions of the run's turns that wait for an answer, which are rows of their own.
-pub async fn open_questions(view: &AutomationView, run: &Run) -> Result<Vec<RunStep>, CliError> {
+/// Returns the questions of the run's turns, which are rows of their own.
+pub async fn questions(view: &AutomationView, run: &Run) -> Result<Vec<RunStep>, CliError> {
     let stored = view.store().steps(&view.principal, run.id).await?;
     Ok(stored
         .into_iter()
-        .filter(RunStep::is_open_question)
+        .filter(|row| row.question.is_some())
         .collect())
 }
 
