@@ -2,6 +2,7 @@
 //! the product.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
@@ -146,7 +147,7 @@ pub fn audit(harness: &Harness) -> Result<KillReport> {
             problems: Vec::new(),
         },
     };
-    audit.report.effects = audit.effects.0.values().sum();
+    audit.report.effects = audit.effects.count();
     audit.occurrences();
     audit.run_states();
     audit.run_effects();

@@ -31,6 +31,10 @@ impl Effects {
         Ok(Self(counts))
     }
 
+    pub fn count(&self) -> usize {
+        self.0.values().sum()
+    }
+
     pub fn of_session(&self, session: &str) -> usize {
         self.0.get(session).copied().unwrap_or_default()
     }
