@@ -29,20 +29,25 @@ pub fn run() -> Result<()> {
     tidy::run()
 }
 
-/// Installs rustfmt, clippy, and the runtimes of the peers if they are missing.
+/// Installs rustfmt, clippy, the runtimes of the peers and a browser if they are missing.
 fn install_prerequisites() -> Result<()> {
     for (tool, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
         if !is_installed("cargo", &[tool, "--version"]) {
             step("rustup", &["component", "add", component])?;
         }
     }
-    let wanted: [(&str, &[&str], &[&str]); 3] = [
+    let wanted: [(&str, &[&str], &[&str]); 4] = [
         ("node", &["--version"], &["nodejs"]),
         ("npm", &["--version"], &["npm"]),
         (
             "python3",
             &["-m", "ensurepip", "--version"],
             &["python3", "python3-venv"],
+        ),
+        (
+            "chromium-headless-shell",
+            &["--version"],
+            &["chromium-headless-shell"],
         ),
     ];
     let missing = wanted

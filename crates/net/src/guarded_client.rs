@@ -57,6 +57,8 @@ pub enum FetchError {
     Credentials,
     #[error("{0}: this address is on a private network, which is not allowed")]
     PrivateAddress(String),
+    #[error("{0}: the settings do not allow this host")]
+    HostNotAllowed(String),
     #[error("no such host: {0}")]
     UnknownHost(String),
     #[error("connection failed: {0}")]
@@ -346,10 +348,10 @@ fn resolve_redirect(from: &Url, location: &str) -> Result<Url, FetchError> {
 }
 
 /// Looks up the current addresses of a name.
-type LookupFn = fn(String) -> LookupFuture;
-type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
+pub(crate) type LookupFn = fn(String) -> LookupFuture;
+pub(crate) type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
-fn system_lookup(name: String) -> LookupFuture {
+pub(crate) fn system_lookup(name: String) -> LookupFuture {
     Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
 }
 
@@ -373,7 +375,7 @@ impl Resolve for GuardedResolver {
     }
 }
 
-fn filter_allowed(
+pub(crate) fn filter_allowed(
     found: Vec<SocketAddr>,
     policy: AddressPolicy,
     host: String,

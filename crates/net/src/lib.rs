@@ -7,6 +7,7 @@ mod address;
 pub mod body;
 pub mod charset;
 mod content_type;
+mod egress_proxy;
 mod guarded_client;
 mod guarded_post;
 pub mod json;
@@ -15,6 +16,7 @@ pub mod sse;
 
 pub use address::AddressPolicy;
 pub use content_type::ContentKind;
+pub use egress_proxy::{EgressLimits, EgressProxy, EgressRules, HostRule};
 pub use guarded_client::{
     FetchError, FetchLimits, FetchedPage, GuardedClient, check_url, client_builder,
     guarded_client_builder, install_tls, next_hop, parse_url, policy_for_user_url,
