@@ -110,7 +110,8 @@ pub type IntentFunction =
     Arc<dyn Fn(ToolContext, Value) -> BoxFuture<'static, Result<Intent, ToolError>> + Send + Sync>;
 
 /// Returns the data that a call would send out, or `None` for invalid arguments.
-type OutgoingFunction = Arc<dyn Fn(&Value) -> Option<OutgoingData> + Send + Sync>;
+type OutgoingFunction =
+    Arc<dyn Fn(&ToolContext, &Value) -> Option<OutgoingData> + Send + Sync>;
 
 /// Returns true for calls that only read, whatever the tool's level is.
 type ReadOnlyFunction = Arc<dyn Fn(&Value) -> bool + Send + Sync>;
@@ -238,11 +239,22 @@ impl Tool {
     /// Sets the function that returns the data that a call would send out.
     #[must_use]
     pub fn with_outgoing<Args: DeserializeOwned>(
-        mut self,
+        self,
         outgoing: impl Fn(Args) -> OutgoingData + Send + Sync + 'static,
     ) -> Self {
-        self.outgoing = Some(Arc::new(move |args| {
-            serde_json::from_value(args.clone()).ok().map(&outgoing)
+        self.with_outgoing_in(move |_, args| Some(outgoing(args)))
+    }
+
+    /// Like [`Tool::with_outgoing`], for a tool whose recipient depends on the session. The function returns
+    /// none for calls that send nothing.
+    #[must_use]
+    pub fn with_outgoing_in<Args: DeserializeOwned>(
+        mut self,
+        outgoing: impl Fn(&ToolContext, Args) -> Option<OutgoingData> + Send + Sync + 'static,
+    ) -> Self {
+        self.outgoing = Some(Arc::new(move |context, args| {
+            let args = serde_json::from_value(args.clone()).ok()?;
+            outgoing(context, args)
         }));
         self
     }
@@ -276,8 +288,9 @@ impl Tool {
     }
 
     /// Returns the data that a call would send out, or `None` if the tool sends nothing.
-    pub fn outgoing(&self, args: &Value) -> Option<OutgoingData> {
-        self.outgoing.as_ref().and_then(|outgoing| outgoing(args))
+    pub fn outgoing(&self, context: &ToolContext, args: &Value) -> Option<OutgoingData> {
+        let outgoing = self.outgoing.as_ref()?;
+        outgoing(context, args)
     }
 
     /// Returns true if calls may send data out.

@@ -90,9 +90,9 @@ impl Driver {
         let PendingCall {
             tool,
             call,
+            context,
             user_text,
             read_label,
-            ..
         } = pending;
         let is_tainted = read_label.is_untrusted() && self.can_be_tainted(pending, intent);
         let tainted_by = if is_tainted {
@@ -101,7 +101,7 @@ impl Driver {
             Vec::new()
         };
         let allows = |host: &str| self.approval_policy.allows_host(host);
-        let outgoing = tool.outgoing(&call.arguments);
+        let outgoing = tool.outgoing(context, &call.arguments);
         Concerns {
             tainted_by,
             leak: flow::find_leak(outgoing, read_label, user_text, allows),

@@ -428,12 +428,12 @@ async fn targets_that_leave_the_machine_are_outgoing() {
         "prompt": "the secret plan",
         "deliver_to": ["inbox", "webhook:https://hooks.example/x", "email:a@mail.example"],
     });
-    let outgoing = fixture.tool("bg_submit").outgoing(&args).unwrap();
+    let outgoing = fixture.tool("bg_submit").outgoing(&context(USER_SESSION), &args).unwrap();
     assert_eq!(outgoing.to.to_string(), "hooks.example, mail.example");
     assert_eq!(outgoing.data, "the secret plan");
     let outgoing = fixture
         .tool("cron_add")
-        .outgoing(&json!({ "reminder": "x" }));
+        .outgoing(&context(USER_SESSION), &json!({ "reminder": "x" }));
     assert_eq!(outgoing.unwrap().to.to_string(), "");
 }
 

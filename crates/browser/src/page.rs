@@ -1,0 +1,346 @@
+//! One tab, as the tools use it: calls into its documents, and commands that a dialog may interrupt.
+
+pub mod actions;
+pub mod extract;
+pub mod frames;
+pub mod input;
+pub mod keys;
+pub mod outline;
+pub mod screenshot;
+pub mod settle;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::browser::Browser;
+use crate::cdp::COMMAND_TIMEOUT;
+use crate::error::{BrowserError, Result};
+use crate::refs::{ElementRef, RefPlace, RefTable};
+use crate::tab_state::{Frame, FrameId, OpenDialog, Tab, TabId};
+
+/// Lango's script. It runs in a world of its own in each document.
+const SCRIPT: &str = concat!(
+    include_str!("js/dom.js"),
+    include_str!("js/outline.js"),
+    include_str!("js/act.js"),
+    include_str!("js/extract.js"),
+);
+
+/// Calls a function of the script. The numbers of references are passed in and out.
+const CALL: &str = "async function(name, args, next) {
+    const L = globalThis.langoPage;
+    if (!L) return { missing: true };
+    L.next = Math.max(L.next, next);
+    const result = await L[name](args);
+    return { result, next: L.next };
+}";
+
+/// A tab of a session.
+#[derive(Clone)]
+pub struct Page {
+    pub browser: Arc<Browser>,
+    pub tab: TabId,
+    /// The references of the session.
+    pub refs: Arc<Mutex<RefTable>>,
+}
+
+impl Page {
+    pub fn with_tab<T>(&self, read: impl FnOnce(&Tab) -> T) -> Result<T> {
+        self.browser.tabs.with_tab(&self.tab, read)
+    }
+
+    pub fn main_frame(&self) -> FrameId {
+        self.tab.clone()
+    }
+
+    pub fn url(&self) -> String {
+        self.with_tab(|tab| tab.url().to_owned())
+            .unwrap_or_default()
+    }
+
+    fn frame(&self, id: &str) -> Result<Frame> {
+        let gone = || BrowserError::Protocol("the frame is gone".to_owned());
+        self.with_tab(|tab| tab.frames.get(id).cloned())?
+            .ok_or_else(gone)
+    }
+
+    /// Sends a command to the tab. A dialog that opens interrupts it, since the page is blocked then.
+    pub async fn command(&self, method: &str, params: Value) -> Result<Value> {
+        let session = self.with_tab(|tab| tab.session.clone())?;
+        let call = self.browser.cdp.call(Some(&session), method, params);
+        self.unless_dialog(call).await
+    }
+
+    /// Runs a command unless a dialog is open or opens meanwhile.
+    async fn unless_dialog<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
+        let tabs = &self.browser.tabs;
+        let dialog = tabs.wait(Duration::from_secs(3600), |tabs| match tabs.tab(&self.tab) {
+            Some(tab) if tab.has_crashed => Some(Err(crashed())),
+            Some(tab) => tab.dialog.clone().map(Ok),
+            None => Some(Err(BrowserError::NoPage)),
+        });
+        tokio::select! {
+            biased;
+            dialog = dialog => match dialog {
+                Some(Ok(dialog)) => Err(BrowserError::DialogOpen(describe_dialog(&dialog))),
+                Some(Err(error)) => Err(error),
+                None => Err(BrowserError::Closed),
+            },
+            result = call => result,
+        }
+    }
+
+    /// Calls a function of the script in a frame.
+    pub async fn call(&self, frame: &str, name: &str, args: Value) -> Result<Value> {
+        self.call_within(frame, name, args, COMMAND_TIMEOUT).await
+    }
+
+    pub async fn call_within(
+        &self,
+        frame: &str,
+        name: &str,
+        args: Value,
+        limit: Duration,
+    ) -> Result<Value> {
+        let first = self.try_call(frame, name, &args, limit).await;
+        match first {
+            // The document may have been replaced between two commands.
+            Err(error) if error.is_gone() => {
+                self.forget_world(frame);
+                self.try_call(frame, name, &args, limit).await
+            }
+            result => result,
+        }
+    }
+
+    async fn try_call(
+        &self,
+        frame: &str,
+        name: &str,
+        args: &Value,
+        limit: Duration,
+    ) -> Result<Value> {
+        let (world, place) = self.world(frame).await?;
+        let session = self.frame(frame)?.session;
+        let next = self.lock_refs().next();
+        let arguments = json!([{ "value": name }, { "value": args }, { "value": next }]);
+        let params = json!({
+            "functionDeclaration": CALL, "executionContextId": world, "arguments": arguments,
+            "returnByValue": true, "awaitPromise": true, "userGesture": true,
+        });
+        let method = "Runtime.callFunctionOn";
+        let call = self
+            .browser
+            .cdp
+            .call_within(Some(&session), method, params, limit);
+        let response = self.unless_dialog(call).await?;
+        let value = script_value(response)?;
+        self.lock_refs()
+            .record(value["next"].as_u64().unwrap_or_default(), place);
+        Ok(value["result"].clone())
+    }
+
+    /// Returns the context of the script in the current document of a frame, and that document.
+    async fn world(&self, id: &str) -> Result<(i64, RefPlace)> {
+        let frame = self.frame(id)?;
+        let place = RefPlace {
+            tab: self.tab.clone(),
+            frame: frame.id.clone(),
+            document: frame.document.clone(),
+        };
+        if let Some(world) = frame.world {
+            return Ok((world, place));
+        }
+        let (cdp, session) = (&self.browser.cdp, Some(&frame.session));
+        let params = json!({ "frameId": id, "worldName": "lango" });
+        let created =
+            self.unless_dialog(cdp.call(session, "Page.createIsolatedWorld", params));
+        let world = created.await?["executionContextId"]
+            .as_i64()
+            .unwrap_or_default();
+        let script = format!("if (!globalThis.langoPage) {{ {SCRIPT} }} 0");
+        let params = json!({ "expression": script, "contextId": world, "returnByValue": true });
+        let evaluated = self.unless_dialog(cdp.call(session, "Runtime.evaluate", params));
+        script_value(evaluated.await?)?;
+        self.browser.tabs.update(|tabs| {
+            let frame = tabs
+                .tab_mut(&self.tab)
+                .and_then(|tab| tab.frames.get_mut(id));
+            if let Some(frame) = frame.filter(|frame| frame.document == place.document) {
+                frame.world = Some(world);
+            }
+        });
+        Ok((world, place))
+    }
+
+    fn forget_world(&self, id: &str) {
+        self.browser.tabs.update(|tabs| {
+            let tab = tabs.tab_mut(&self.tab);
+            if let Some(frame) = tab.and_then(|tab| tab.frames.get_mut(id)) {
+                frame.world = None;
+            }
+        });
+    }
+
+    /// Returns the frame of a reference, if its document is still open.
+    pub fn frame_of(&self, element: ElementRef) -> Result<FrameId> {
+        let place = self.lock_refs().place(element)?.clone();
+        if place.tab != self.tab {
+            let number = self.browser.tabs.with_tab(&place.tab, |tab| tab.number);
+            let message = match number {
+                Ok(number) => format!(
+                    "{element} is in tab {number}; switch to it with the action tab"
+                ),
+                Err(_) => format!("{element} was in a tab that is closed"),
+            };
+            return Err(BrowserError::action(message));
+        }
+        let current = self.with_tab(|tab| tab.frames.get(&place.frame).cloned())?;
+        match current {
+            Some(frame) if frame.document == place.document => Ok(place.frame),
+            _ => Err(BrowserError::action(format!(
+                "{element} belongs to a page that is no longer open; now {} is open: look at it with browser_observe",
+                self.url()
+            ))),
+        }
+    }
+
+    /// Calls a function about an element and returns its result; a result with an error fails.
+    pub async fn call_on(&self, element: ElementRef, name: &str, mut args: Value) -> Result<Value> {
+        let frame = self.frame_of(element)?;
+        args["ref"] = json!(element.0);
+        check(self.call(&frame, name, args).await?)
+    }
+
+    /// Fails if the tab cannot be used: a dialog is open, or the page crashed.
+    pub fn check_usable(&self) -> Result<()> {
+        self.with_tab(|tab| match &tab.dialog {
+            Some(dialog) => Err(BrowserError::DialogOpen(describe_dialog(dialog))),
+            None if tab.has_crashed => Err(crashed()),
+            None => Ok(()),
+        })?
+    }
+
+    /// Takes what happened in the tab apart from the call: alerts, downloads.
+    pub fn take_notices(&self) -> Vec<String> {
+        self.browser.tabs.update(|tabs| {
+            tabs.tab_mut(&self.tab)
+                .map(|tab| std::mem::take(&mut tab.notices))
+                .unwrap_or_default()
+        })
+    }
+
+    pub fn lock_refs(&self) -> std::sync::MutexGuard<'_, RefTable> {
+        self.refs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens an address and waits until its content is there, or until the deadline.
+    pub async fn navigate(&self, url: &url::Url, limit: Duration) -> Result<()> {
+        let host = url.host_str().unwrap_or_default().to_owned();
+        self.browser.proxy.expect_host(&host);
+        let (start, before) = (Instant::now(), self.document());
+        let params = json!({ "url": url.as_str() });
+        let session = self.with_tab(|tab| tab.session.clone())?;
+        let method = "Page.navigate";
+        let cdp = &self.browser.cdp;
+        let call = cdp.call_within(Some(&session), method, params, limit);
+        let response = match self.unless_dialog(call).await {
+            Err(BrowserError::Unresponsive(_)) => {
+                self.stop_loading();
+                return Err(self.failure(&host, start).unwrap_or(BrowserError::Unresponsive(limit)));
+            }
+            response => response?,
+        };
+        if let Some(error) = response["errorText"].as_str() {
+            let failure = self.failure(&host, start);
+            return match error {
+                "net::ERR_ABORTED" => Ok(()),
+                _ => Err(failure.unwrap_or_else(|| {
+                    BrowserError::action(format!("{url} cannot be opened: {error}"))
+                })),
+            };
+        }
+        self.wait_for_content(before, start + limit).await;
+        // The proxy answers a refused request with a page of its own.
+        match self.failure(&host, start) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    fn failure(&self, host: &str, since: Instant) -> Option<BrowserError> {
+        let failure = self.browser.proxy.failure_since(host, since);
+        failure.map(BrowserError::Network)
+    }
+
+    pub fn stop_loading(&self) {
+        if let Ok(session) = self.with_tab(|tab| tab.session.clone()) {
+            self.browser
+                .cdp
+                .send(Some(&session), "Page.stopLoading", json!({}));
+        }
+    }
+
+    /// Returns the document of the main frame.
+    pub fn document(&self) -> Option<Arc<str>> {
+        let document = |tab: &Tab| tab.main_frame().map(|frame| frame.document.clone());
+        self.with_tab(document).ok().flatten()
+    }
+
+    /// Waits until the main frame has another document than before, with its content.
+    async fn wait_for_content(&self, before: Option<Arc<str>>, deadline: Instant) {
+        let is_there = |tabs: &crate::tab_state::TabRegistry| {
+            let Some(tab) = tabs.tab(&self.tab) else {
+                return Some(());
+            };
+            let frame = tab.main_frame()?;
+            let is_other = before.as_ref() != Some(&frame.document) || !frame.is_navigating;
+            (tab.dialog.is_some() || tab.has_crashed || (is_other && frame.is_ready()))
+                .then_some(())
+        };
+        let waited = self.browser.tabs.wait_until(deadline, is_there).await;
+        if waited.is_none() {
+            self.stop_loading();
+        }
+    }
+}
+
+fn crashed() -> BrowserError {
+    BrowserError::action("the page crashed; reload it or open another one")
+}
+
+/// Describes an open dialog, with the way to answer it.
+pub fn describe_dialog(dialog: &OpenDialog) -> String {
+    let question = match dialog.kind.as_str() {
+        "beforeunload" => "the page asks whether to leave it; changes may be lost".to_owned(),
+        kind => format!("a {kind} dialog is open: \"{}\"", dialog.message),
+    };
+    format!("{question}. Answer it with browser_action dialog, text accept or dismiss")
+}
+
+/// Returns the value of a script, or its error.
+fn script_value(response: Value) -> Result<Value> {
+    if let Some(details) = response.get("exceptionDetails") {
+        let text = details["exception"]["description"]
+            .as_str()
+            .or(details["text"].as_str());
+        let text = lango_text::sanitize::truncated_line(text.unwrap_or("a script failed"), 300);
+        return Err(BrowserError::Protocol(text));
+    }
+    let value = response["result"]["value"].clone();
+    match value["missing"].as_bool() {
+        Some(true) => Err(BrowserError::Protocol("the script is not loaded".to_owned())),
+        _ => Ok(value),
+    }
+}
+
+/// Fails for a result that reports a stale element or another error.
+pub fn check(result: Value) -> Result<Value> {
+    match result["stale"].as_str().or(result["error"].as_str()) {
+        Some(message) => Err(BrowserError::action(message)),
+        None => Ok(result),
+    }
+}

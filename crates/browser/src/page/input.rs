@@ -1,0 +1,171 @@
+//! Real input events: the page cannot tell them from those of a person.
+
+use serde_json::{Value, json};
+
+pub use super::frames::Point;
+use super::keys::KeyPress;
+use super::{Page, check};
+use crate::error::{BrowserError, Result};
+use crate::refs::ElementRef;
+
+/// Steps of the mouse while it drags.
+const DRAG_STEPS: u32 = 8;
+/// Longest text that is typed key by key.
+const MAX_TYPED_KEYS: usize = 200;
+
+/// A click on an element.
+#[derive(Clone, Copy, Debug)]
+pub struct Click {
+    pub element: ElementRef,
+    /// The position in the element; its center if missing.
+    pub offset: Option<Point>,
+    pub button: &'static str,
+    pub count: u32,
+}
+
+impl Click {
+    pub fn left(element: ElementRef) -> Self {
+        Self {
+            element,
+            offset: None,
+            button: "left",
+            count: 1,
+        }
+    }
+}
+
+impl Page {
+    /// Returns the point of the tab at which input reaches an element.
+    pub async fn point_of(
+        &self,
+        element: ElementRef,
+        offset: Option<Point>,
+        accepts_any: bool,
+    ) -> Result<Point> {
+        let args = json!({
+            "x": offset.map(|at| at.x), "y": offset.map(|at| at.y), "anyHit": accepts_any,
+        });
+        let found = self.call_on(element, "point", args).await?;
+        let point = Point {
+            x: found["x"].as_f64().unwrap_or_default(),
+            y: found["y"].as_f64().unwrap_or_default(),
+        };
+        self.to_tab_point(&self.frame_of(element)?, point).await
+    }
+
+    /// Clicks an element. Nothing else is clicked, even if the page changes at that moment (B140).
+    pub async fn click(&self, click: Click) -> Result<()> {
+        let point = self.point_of(click.element, click.offset, false).await?;
+        self.call_on(click.element, "arm", json!({})).await?;
+        let frame = self.frame_of(click.element)?;
+        let mut events = vec![mouse("mouseMoved", point, "none", 0)];
+        for count in 1..=click.count {
+            events.push(mouse("mousePressed", point, click.button, count));
+            events.push(mouse("mouseReleased", point, click.button, count));
+        }
+        self.dispatch("Input.dispatchMouseEvent", events).await?;
+        match self.try_call(&frame, "disarm", &Value::Null, crate::cdp::COMMAND_TIMEOUT).await {
+            Ok(result) => check(result).map(drop),
+            // The click led to another page or a dialog.
+            Err(BrowserError::Protocol(_) | BrowserError::DialogOpen(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub async fn hover(&self, element: ElementRef, offset: Option<Point>) -> Result<()> {
+        let point = self.point_of(element, offset, false).await?;
+        let event = mouse("mouseMoved", point, "none", 0);
+        self.dispatch("Input.dispatchMouseEvent", vec![event]).await
+    }
+
+    /// Presses the mouse on one element and releases it on another one, or at an offset of it.
+    pub async fn drag(
+        &self,
+        from: (ElementRef, Option<Point>),
+        to: (ElementRef, Option<Point>),
+    ) -> Result<()> {
+        let start = self.point_of(from.0, from.1, false).await?;
+        let end = self.point_of(to.0, to.1, true).await?;
+        // Bringing the second element into view may have moved the first one.
+        let start = match self.point_of(from.0, from.1, false).await {
+            Ok(moved) => moved,
+            Err(_) => start,
+        };
+        self.call_on(from.0, "arm", json!({})).await?;
+        let frame = self.frame_of(from.0)?;
+        let mut events = vec![
+            mouse("mouseMoved", start, "none", 0),
+            mouse("mousePressed", start, "left", 1),
+        ];
+        for step in 1..=DRAG_STEPS {
+            let part = f64::from(step) / f64::from(DRAG_STEPS);
+            let point = Point {
+                x: start.x + (end.x - start.x) * part,
+                y: start.y + (end.y - start.y) * part,
+            };
+            let mut event = mouse("mouseMoved", point, "left", 0);
+            event["buttons"] = json!(1);
+            events.push(event);
+        }
+        self.dispatch("Input.dispatchMouseEvent", events).await?;
+        let pressed = self.try_call(&frame, "disarm", &Value::Null, crate::cdp::COMMAND_TIMEOUT);
+        let pressed = pressed.await.and_then(check);
+        let released = mouse("mouseReleased", end, "left", 1);
+        self.dispatch("Input.dispatchMouseEvent", vec![released])
+            .await?;
+        pressed.map(drop)
+    }
+
+    pub async fn press(&self, key: &KeyPress) -> Result<()> {
+        self.dispatch("Input.dispatchKeyEvent", key.events().to_vec())
+            .await
+    }
+
+    /// Types into the focused field. Short plain text is typed key by key, since some fields react to
+    /// keys only.
+    pub async fn type_text(&self, text: &str) -> Result<()> {
+        let is_plain = text.chars().all(|c| c.is_ascii_graphic() || c == ' ');
+        if is_plain && text.len() <= MAX_TYPED_KEYS {
+            let events = text.chars().flat_map(|c| KeyPress::from_char(c).events());
+            return self
+                .dispatch("Input.dispatchKeyEvent", events.collect())
+                .await;
+        }
+        self.dispatch("Input.insertText", vec![json!({ "text": text })])
+            .await
+    }
+
+    /// Sends events in order, without waiting in between, and waits for the last one. A dialog that an
+    /// event opens is no error.
+    async fn dispatch(&self, method: &str, events: Vec<Value>) -> Result<()> {
+        let session = self.with_tab(|tab| tab.session.clone())?;
+        let cdp = &self.browser.cdp;
+        let mut waiting = Vec::new();
+        for event in events {
+            waiting.push(cdp.start(Some(&session), method, event)?.1);
+        }
+        let all = async {
+            for response in waiting {
+                let limit = crate::cdp::COMMAND_TIMEOUT;
+                match tokio::time::timeout(limit, response).await {
+                    Ok(response) => response.unwrap_or(Err(BrowserError::Closed))?,
+                    Err(_late) => return Err(BrowserError::Unresponsive(limit)),
+                };
+            }
+            Ok(())
+        };
+        match self.unless_dialog(all).await {
+            Err(BrowserError::DialogOpen(_)) => Ok(()),
+            // The event may have closed the tab.
+            Err(BrowserError::NoPage) => Ok(()),
+            result => result,
+        }
+    }
+}
+
+fn mouse(kind: &str, point: Point, button: &str, count: u32) -> Value {
+    json!({
+        "type": kind, "x": point.x, "y": point.y, "button": button, "clickCount": count,
+        "pointerType": "mouse",
+    })
+}

@@ -1,0 +1,337 @@
+//! `browser_action`: acts on the open page.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lango_domain::{Destination, OutgoingData, Safety, Tool, ToolContext, ToolError, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::intent::action_intent;
+use super::{find_element, page_output, session_of};
+use crate::error::{BrowserError, Result};
+use crate::navigator::{Navigator, SessionPages};
+use crate::page::input::{Click, Point};
+use crate::page::keys::KeyPress;
+use crate::page::{Page, check};
+use crate::refs::ElementRef;
+
+const DEFAULT_SECONDS: u64 = 10;
+const MAX_SECONDS: u64 = 60;
+/// Time for a page to react to an action, unless the call waits for something.
+const SETTLE_LIMIT: Duration = Duration::from_secs(3);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ActionKind {
+    Click,
+    DoubleClick,
+    RightClick,
+    /// Replaces the content of a field by `text`; `key` is pressed after it.
+    Type,
+    /// Chooses options of a list; several are separated by line breaks.
+    Select,
+    /// Checks a control; `text` off unchecks it.
+    Check,
+    /// Presses `key`, such as Enter or Control+A.
+    Press,
+    Hover,
+    /// Scrolls to `ref`, or in the direction `text`: down, up, left, right, top, bottom.
+    Scroll,
+    /// Drags `ref` to `to_ref`.
+    Drag,
+    /// Gives the file at the path `text` to a file field.
+    Upload,
+    Back,
+    Forward,
+    Reload,
+    /// Waits until `text` is on the page.
+    Wait,
+    /// Lists tabs; `text` is a number to switch to, new or close.
+    Tab,
+    /// Answers a dialog: `text` is accept or dismiss, or the answer to a prompt.
+    Dialog,
+    /// Runs JavaScript; off by default.
+    Eval,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub(super) struct ActionArgs {
+    pub action: ActionKind,
+    /// The reference of an element, such as e12, or its exact visible name.
+    pub r#ref: Option<String>,
+    /// A CSS selector that matches one element, instead of `ref`.
+    pub selector: Option<String>,
+    /// Depends on the action.
+    pub text: Option<String>,
+    /// The key to press.
+    pub key: Option<String>,
+    /// Where to drag to.
+    pub to_ref: Option<String>,
+    /// Position inside the element, in pixels from its left edge; its center if left out.
+    pub x: Option<f64>,
+    /// Position inside the element, in pixels from its top edge.
+    pub y: Option<f64>,
+    #[schemars(description = "Seconds to wait at most: 10 if left out, up to 60.")]
+    pub timeout: Option<u64>,
+}
+
+pub(super) fn tool(navigator: &Arc<Navigator>) -> Tool {
+    let description = "Acts on the page that is open and gives back what changed. A reference never acts on another \
+        element: if its element is gone or covered, the call fails and says what is there now.";
+    let (run, describe) = (Arc::clone(navigator), Arc::clone(navigator));
+    let outgoing = Arc::clone(navigator);
+    Tool::new(
+        "browser_action",
+        description,
+        Safety::Moderate,
+        move |context: ToolContext, args: ActionArgs| {
+            let navigator = Arc::clone(&run);
+            async move { act(&navigator, &context, args).await }
+        },
+    )
+    .with_intent(move |context: ToolContext, args: ActionArgs| {
+        let navigator = Arc::clone(&describe);
+        async move {
+            let session = session_of(&navigator, &context).await;
+            Ok(action_intent(&navigator, &session.page()?, &args).await?)
+        }
+    })
+    .with_untrusted_output()
+    .with_outgoing_in(move |context, args: ActionArgs| outgoing_text(&outgoing, context, args))
+    .with_phrases([
+        "click [on] [the] {ref} [button|link]",
+        "(type|enter) {text} (into|in) [the] {ref} [field] {action=type}",
+        "(go|navigate) back",
+    ])
+}
+
+/// Returns the text that an action passes to the page. Words of the user may be passed; others need an
+/// approval once private content was read.
+fn outgoing_text(
+    navigator: &Navigator,
+    context: &ToolContext,
+    args: ActionArgs,
+) -> Option<OutgoingData> {
+    let sends = matches!(
+        args.action,
+        ActionKind::Type | ActionKind::Select | ActionKind::Dialog | ActionKind::Upload | ActionKind::Eval
+    );
+    let data = match args.action {
+        ActionKind::Press => args.key,
+        _ => args.text.filter(|_| sends),
+    };
+    let host = navigator.current_host(&context.session_key());
+    data.map(|data| OutgoingData {
+        to: Destination::Configured(vec![host]),
+        data,
+    })
+}
+
+/// The text to type. This is the place where a reference to a secret becomes its value: the value is
+/// never part of the call, and outlines and screenshots do not show the field.
+struct TypedText {
+    text: String,
+    is_secret: bool,
+}
+
+fn typed_text(args: &ActionArgs) -> Result<TypedText> {
+    let text = args.text.clone();
+    let text = text.ok_or_else(|| BrowserError::action("the action type needs a text"))?;
+    Ok(TypedText {
+        text,
+        is_secret: false,
+    })
+}
+
+async fn act(
+    navigator: &Navigator,
+    context: &ToolContext,
+    args: ActionArgs,
+) -> std::result::Result<ToolOutput, ToolError> {
+    let mut session = session_of(navigator, context).await;
+    let page = session.page()?;
+    if !matches!(args.action, ActionKind::Dialog | ActionKind::Tab | ActionKind::Reload) {
+        page.check_usable()?;
+    }
+    let seconds = args.timeout.unwrap_or(DEFAULT_SECONDS).clamp(1, MAX_SECONDS);
+    let limit = Duration::from_secs(seconds);
+    if args.action == ActionKind::Tab {
+        let text = use_tab(&mut session, args.text.as_deref()).await?;
+        return Ok(page_output(&session.page()?, text));
+    }
+    let mark = page.mark();
+    let said = run_action(navigator, &page, &args, limit).await;
+    if let Err(error @ BrowserError::Action(_)) = &said {
+        // A failed step may have changed the page: nothing is lost, and the agent sees why.
+        return Err(ToolError(error.to_string()));
+    }
+    let mut text = said?;
+    let settle = match args.action {
+        ActionKind::Back | ActionKind::Forward | ActionKind::Reload => limit,
+        _ => SETTLE_LIMIT.min(limit),
+    };
+    text += &session.describe_changes(&page, &mark, settle).await?;
+    let page = session.page().unwrap_or(page);
+    Ok(page_output(&page, text))
+}
+
+/// Returns the element that the arguments mean.
+pub(super) async fn target(page: &Page, args: &ActionArgs) -> Result<Option<ElementRef>> {
+    match (&args.r#ref, &args.selector) {
+        (Some(text), _) => find_element(page, text).await.map(Some),
+        (None, Some(selector)) => {
+            let found = page.call(&page.main_frame(), "find", json!(selector)).await?;
+            let number = check(found)?["ref"].as_u64().unwrap_or_default();
+            Ok(Some(ElementRef(number)))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+async fn run_action(
+    navigator: &Navigator,
+    page: &Page,
+    args: &ActionArgs,
+    limit: Duration,
+) -> Result<String> {
+    let element = target(page, args).await?;
+    let needed = || element.ok_or_else(|| BrowserError::action("this action needs a ref"));
+    let offset = args.x.zip(args.y).map(|(x, y)| Point { x, y });
+    match args.action {
+        ActionKind::Click | ActionKind::DoubleClick | ActionKind::RightClick => {
+            let click = Click {
+                offset,
+                button: if args.action == ActionKind::RightClick { "right" } else { "left" },
+                count: if args.action == ActionKind::DoubleClick { 2 } else { 1 },
+                ..Click::left(needed()?)
+            };
+            page.click(click).await?;
+        }
+        ActionKind::Type => {
+            let typed = typed_text(args)?;
+            page.fill(needed()?, &typed.text, typed.is_secret).await?;
+            if let Some(key) = &args.key {
+                page.press(&KeyPress::parse(key)?).await?;
+            }
+        }
+        ActionKind::Select => {
+            let text = args.text.as_deref();
+            let text = text.ok_or_else(|| BrowserError::action("the action select needs a text"))?;
+            let choices: Vec<String> = text.lines().map(str::to_owned).collect();
+            page.select(needed()?, &choices).await?;
+        }
+        ActionKind::Check => {
+            let is_wanted = !matches!(args.text.as_deref(), Some("off" | "false" | "no" | "unchecked"));
+            if !page.set_checked(needed()?, is_wanted).await? {
+                return Ok("it was so already\n".to_owned());
+            }
+        }
+        ActionKind::Press => {
+            let key = args.key.as_ref().or(args.text.as_ref());
+            let key = key.ok_or_else(|| BrowserError::action("the action press needs a key"))?;
+            page.press_in(element, &KeyPress::parse(key)?).await?;
+        }
+        ActionKind::Hover => page.hover(needed()?, offset).await?,
+        ActionKind::Scroll => page.scroll(element, args.text.as_deref()).await?,
+        ActionKind::Drag => drag(page, needed()?, args).await?,
+        ActionKind::Upload => upload(navigator, page, element, args).await?,
+        ActionKind::Back => page.go(-1).await?,
+        ActionKind::Forward => page.go(1).await?,
+        ActionKind::Reload => page.reload().await?,
+        ActionKind::Wait => page.wait_for_text(args.text.as_deref(), limit).await?,
+        ActionKind::Dialog => answer_dialog(page, args).await?,
+        ActionKind::Eval => {
+            let script = args.text.as_deref();
+            let script = script.ok_or_else(|| BrowserError::action("the action eval needs a text"))?;
+            let result = page.evaluate(script).await?;
+            let result = lango_text::token_estimate::truncate(&result, 1_000);
+            return Ok(format!("result: {result}\n"));
+        }
+        ActionKind::Tab => {}
+    }
+    Ok(String::new())
+}
+
+async fn drag(page: &Page, from: ElementRef, args: &ActionArgs) -> Result<()> {
+    let offset = args.x.zip(args.y).map(|(x, y)| Point { x, y });
+    match &args.to_ref {
+        Some(to) => {
+            let to = find_element(page, to).await?;
+            page.drag((from, None), (to, offset)).await
+        }
+        None if offset.is_some() => page.drag((from, None), (from, offset)).await,
+        None => Err(BrowserError::action("the action drag needs to_ref, or x and y")),
+    }
+}
+
+async fn upload(
+    navigator: &Navigator,
+    page: &Page,
+    element: Option<ElementRef>,
+    args: &ActionArgs,
+) -> Result<()> {
+    let path = args.text.as_deref();
+    let path = path.ok_or_else(|| BrowserError::action("the action upload needs the path of a file in text"))?;
+    let (name, bytes) = (navigator.parts.read_file)(path).map_err(BrowserError::Action)?;
+    // The browser gets a copy, so that it needs no access to the workspace.
+    let folder = tempfile::tempdir_in(&page.browser.uploads);
+    let written = folder.and_then(|folder| {
+        let file = folder.keep().join(name);
+        std::fs::write(&file, bytes).map(|()| file)
+    });
+    let file = written.map_err(|error| BrowserError::action(format!("cannot copy the file: {error}")))?;
+    page.set_files(element, &[file]).await
+}
+
+async fn answer_dialog(page: &Page, args: &ActionArgs) -> Result<()> {
+    match args.text.as_deref().map(str::trim) {
+        None | Some("accept" | "ok" | "yes") => page.answer_dialog(true, None).await,
+        Some("dismiss" | "cancel" | "no") => page.answer_dialog(false, None).await,
+        Some(text) => page.answer_dialog(true, Some(text)).await,
+    }
+}
+
+async fn use_tab(session: &mut SessionPages, text: Option<&str>) -> Result<String> {
+    match text.map(str::trim) {
+        Some("new") => session.open_tab().await?,
+        Some("close") => {
+            let page = session.page()?;
+            let params = json!({ "targetId": &*page.tab });
+            page.browser.cdp.call(None, "Target.closeTarget", params).await?;
+            let is_gone = |tabs: &crate::tab_state::TabRegistry| tabs.tab(&page.tab).is_none().then_some(());
+            page.browser.tabs.wait(Duration::from_secs(5), is_gone).await;
+            let last = session.with_tabs(|tabs| tabs.last().map(|tab| tab.id.clone()))?;
+            match last {
+                Some(tab) => session.current = Some(tab),
+                None => session.open_tab().await?,
+            }
+        }
+        Some(number) if !number.is_empty() => {
+            let number = number.trim_start_matches("tab").trim();
+            let found = session.with_tabs(|tabs| {
+                let mut tabs = tabs.iter();
+                let tab = tabs.find(|tab| tab.number.to_string() == number);
+                tab.map(|tab| tab.id.clone())
+            })?;
+            let missing = || BrowserError::action(format!("there is no tab {number}"));
+            session.current = Some(found.ok_or_else(missing)?);
+        }
+        _ => {}
+    }
+    let current = session.current.clone();
+    let mut text = session.with_tabs(|tabs| {
+        let line = |tab: &&crate::tab_state::Tab| {
+            let mark = if Some(&tab.id) == current.as_ref() { " (current)" } else { "" };
+            format!("tab {}{mark}: {}\n", tab.number, tab.url())
+        };
+        tabs.iter().map(line).collect::<String>()
+    })?;
+    let page = session.page()?;
+    if page.check_usable().is_ok() {
+        let outline = session.look(&page).await?;
+        text += &outline.format(0, usize::MAX, crate::page::outline::OUTLINE_TOKENS);
+    }
+    Ok(text)
+}

@@ -1,0 +1,130 @@
+//! `browser_navigate`: opens a page.
+
+use std::sync::Arc;
+
+use lango_domain::{
+    Destination, Intent, OutgoingData, Safety, Tool, ToolContext, ToolError, ToolOutput,
+};
+use lango_net::ContentKind;
+use lango_text::{sanitize::strip_control_chars, token_estimate};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use url::Url;
+
+use super::{page_output, session_of};
+use crate::error::{BrowserError, Result};
+use crate::navigator::{Navigator, SessionPages};
+use crate::page::outline::OUTLINE_TOKENS;
+
+const PDF_TOKENS: usize = 6_000;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct NavigateArgs {
+    /// The address, beginning with https:// or http://.
+    url: String,
+}
+
+pub(super) fn tool(navigator: &Arc<Navigator>) -> Tool {
+    let description = "Opens a page in the browser and gives back an outline of what is visible: text, and controls \
+        with references such as e12, which browser_action takes. Cookies last for the session.";
+    let (run, describe) = (Arc::clone(navigator), Arc::clone(navigator));
+    Tool::new(
+        "browser_navigate",
+        description,
+        Safety::Moderate,
+        move |context: ToolContext, args: NavigateArgs| {
+            let navigator = Arc::clone(&run);
+            async move { navigate(&navigator, &context, &args.url).await }
+        },
+    )
+    .with_intent(move |_, args: NavigateArgs| {
+        let intent = open_intent(&describe, &args.url);
+        async move { intent }
+    })
+    .with_untrusted_output()
+    .with_outgoing(|args: NavigateArgs| outgoing_address(args.url))
+    .with_phrases([
+        "(open|visit|browse|navigate to|go to) [the] (page|url|site|website|link|address|) [at] {url:word} [in the browser]",
+        "(open|visit|browse|navigate to|go to) {url:word} and (read|tell|show) [me] [the] (headline|title|page|heading)",
+        "show me [the] (site|website) {url:word}",
+    ])
+}
+
+/// Describes opening an address. All of it is sent, so all of it is shown.
+pub(super) fn open_intent(
+    navigator: &Navigator,
+    address: &str,
+) -> std::result::Result<Intent, ToolError> {
+    let url = navigator.check_address(address)?;
+    Ok(Intent {
+        level: Safety::Moderate,
+        shows: format!("opens {url}"),
+        subject: url.to_string(),
+        pattern: Some(format!("{}/*", url.origin().ascii_serialization())),
+    })
+}
+
+pub(super) fn outgoing_address(address: String) -> OutgoingData {
+    let url = lango_net::parse_url(&address).ok();
+    let host = url.and_then(|url| url.host_str().map(str::to_owned));
+    OutgoingData {
+        to: Destination::Host(host.unwrap_or_default()),
+        data: address,
+    }
+}
+
+async fn navigate(
+    navigator: &Navigator,
+    context: &ToolContext,
+    address: &str,
+) -> std::result::Result<ToolOutput, ToolError> {
+    let url = navigator.check_address(address)?;
+    let mut session = session_of(navigator, context).await;
+    let text = open_page(navigator, &mut session, &url).await?;
+    Ok(page_output(&session.page()?, text))
+}
+
+/// Opens an address and returns its outline, or the text of a PDF file.
+pub(super) async fn open_page(
+    navigator: &Navigator,
+    session: &mut SessionPages,
+    url: &Url,
+) -> Result<String> {
+    let opened = session.open(navigator, url).await;
+    let page = session.page()?;
+    let notices = page.take_notices();
+    let is_download = notices.iter().any(|notice| notice.contains("for download"));
+    if is_download && let Some(text) = read_pdf(navigator, url).await? {
+        return Ok(text);
+    }
+    let mut text: String = notices.iter().map(|notice| format!("{notice}\n")).collect();
+    match opened {
+        Ok(outline) => text += &outline.format(0, usize::MAX, OUTLINE_TOKENS),
+        // The dialog is part of the page: the agent answers it.
+        Err(BrowserError::DialogOpen(dialog)) => text += &dialog,
+        Err(error) => return Err(error),
+    }
+    Ok(text)
+}
+
+/// Reads a PDF file, which the browser would only save. Returns none for other files.
+async fn read_pdf(navigator: &Navigator, url: &Url) -> Result<Option<String>> {
+    let Ok(file) = navigator.guarded.get(url.as_str()).await else {
+        return Ok(None);
+    };
+    if file.kind != ContentKind::Pdf {
+        return Ok(None);
+    }
+    let read = Arc::clone(&navigator.parts.read_pdf);
+    let text = tokio::task::spawn_blocking(move || read(file.bytes)).await;
+    let text = text.map_err(|_panic| BrowserError::action("the PDF file cannot be read"))?;
+    let text = text.map_err(BrowserError::Action)?;
+    let text = strip_control_chars(text.trim());
+    let shown = token_estimate::truncate(&text, PDF_TOKENS);
+    let more = if shown.len() < text.len() {
+        "\n[cut; the file is longer]"
+    } else {
+        ""
+    };
+    Ok(Some(format!("url: {url}\nPDF file\n\n{shown}{more}\n")))
+}

@@ -1,0 +1,7 @@
+//! Tests against a real browser and pages on loopback.
+
+mod actions;
+mod egress;
+mod hostile;
+mod outline;
+mod setup;
