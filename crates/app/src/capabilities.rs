@@ -5,6 +5,7 @@ use lango_domain::Tool;
 use lango_graph::LazyGraph;
 
 use crate::automation::{automation_checks, automation_tools};
+use crate::browser::{browser_checks, browser_tools};
 use crate::config::{ConfigError, LoadedConfig};
 use crate::doctor::{DoctorCheck, check_operator};
 use crate::documents::{document_tools, web_tools};
@@ -54,7 +55,7 @@ type ChecksFn = for<'a> fn(&'a LoadedConfig, &'a Environment) -> BoxFuture<'a, V
 
 /// All capabilities, in the order of their tools. A new one is a line here and a field in `Settings`;
 /// its settings are guarded in project files unless `config/project.rs` allows them.
-const CAPABILITIES: [Capability; 9] = [
+const CAPABILITIES: [Capability; 10] = [
     Capability {
         tools: |context| Ok(context.toolset.tools()),
         checks: check_operator,
@@ -62,6 +63,10 @@ const CAPABILITIES: [Capability; 9] = [
     Capability {
         tools: web_tools,
         checks: no_checks,
+    },
+    Capability {
+        tools: browser_tools,
+        checks: browser_checks,
     },
     Capability {
         tools: graph_tools,

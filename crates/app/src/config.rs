@@ -148,6 +148,7 @@ impl LoadedConfig {
             workflow: merged.deserialize_group("workflow")?,
             automation: merged.deserialize_group("automation")?,
             payment: merged.deserialize_group("payment")?,
+            browser: merged.deserialize_group("browser")?,
             search: merged.deserialize_group("search")?,
             net: merged.deserialize_group("net")?,
             a2a: merged.deserialize_group("a2a")?,

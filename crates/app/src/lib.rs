@@ -3,6 +3,7 @@
 
 mod assistant;
 mod automation;
+mod browser;
 mod capabilities;
 pub mod config;
 mod connected_models;
@@ -33,6 +34,7 @@ mod wallet_keys;
 /// The crates of the capabilities, for commands that work on them directly.
 pub mod capability {
     pub use lango_automation as automation;
+    pub use lango_browser as browser;
     pub use lango_documents as documents;
     pub use lango_graph as graph;
     pub use lango_memory as memory;
@@ -45,6 +47,7 @@ pub use assistant::{Assistant, AssistantOptions, StartError, known_secrets, new_
 pub use automation::{
     RunningScheduler, SchedulerOptions, build_scheduler, plan_limits, team_catalog,
 };
+pub use browser::navigator_for_user;
 pub use capabilities::{CapabilityContext, capability_tools};
 pub use config::{ConfigError, LoadedConfig, Overrides};
 pub use connected_models::{check_models, selected_models};

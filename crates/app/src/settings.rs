@@ -51,6 +51,8 @@ pub struct Settings {
     pub automation: lango_automation::delivery::DeliverySettings,
     /// Payments in USDC.
     pub payment: lango_payments::PaymentSettings,
+    /// The browser.
+    pub browser: lango_browser::BrowserSettings,
     /// Web search.
     pub search: lango_web::SearchSettings,
     /// Network access.

@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use lango_automation::SchedulerWake;
 use lango_automation::planning::SharedCatalog;
+use lango_browser::Navigator;
 use lango_documents::DocumentAccess;
 use lango_domain::{Generation, Tool, ToolError};
 use lango_engine::{ApprovalPolicy, Verdict};
@@ -36,6 +37,8 @@ pub struct Toolset {
     scheduler_wake: SchedulerWake,
     catalog: SharedCatalog,
     secret_prompt: SharedPrompt,
+    /// Kept here, so that reloaded tools see the same pages.
+    navigator: OnceLock<Arc<Navigator>>,
 }
 
 /// The folders from which skills are loaded.
@@ -83,6 +86,7 @@ impl Toolset {
             scheduler_wake: SchedulerWake::default(),
             catalog: SharedCatalog::default(),
             secret_prompt: SharedPrompt::default(),
+            navigator: OnceLock::new(),
         })
     }
 
@@ -113,6 +117,11 @@ impl Toolset {
     /// Returns what wakes the scheduler of this process when a tool changes its work.
     pub fn scheduler_wake(&self) -> &SchedulerWake {
         &self.scheduler_wake
+    }
+
+    /// Returns the navigator, which `build` creates once.
+    pub(crate) fn navigator(&self, build: impl FnOnce() -> Arc<Navigator>) -> &Arc<Navigator> {
+        self.navigator.get_or_init(build)
     }
 
     /// Returns the names that jobs and workflows can use. The build of a team sets them.

@@ -40,12 +40,20 @@ impl BrowserOptions {
     }
 
     pub fn find_browser(&self) -> Result<crate::locate::InstalledBrowser> {
-        find_browser(&self.settings, self.variable("PATH").map(|path| path.as_ref()))
+        find_browser(
+            &self.settings,
+            self.variable("PATH").map(|path| path.as_ref()),
+        )
     }
 
     /// Returns the variables that a browser with windows needs.
     fn display_variables(&self) -> Vec<(OsString, OsString)> {
-        const NAMES: [&str; 4] = ["DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR"];
+        const NAMES: [&str; 4] = [
+            "DISPLAY",
+            "WAYLAND_DISPLAY",
+            "XAUTHORITY",
+            "XDG_RUNTIME_DIR",
+        ];
         let is_wanted = |name: &OsString| NAMES.iter().any(|wanted| name == wanted);
         let mut variables = self.variables.clone();
         variables.retain(|(name, _)| !self.settings.headless && is_wanted(name));
@@ -177,9 +185,8 @@ fn remove_old_profiles(folder: &Path) {
         let process = name
             .strip_prefix(PROFILE_PREFIX)
             .and_then(|rest| rest.split('-').next());
-        let is_dead = process.is_some_and(|id| {
-            id.parse::<u32>().is_ok() && !Path::new("/proc").join(id).exists()
-        });
+        let is_dead = process
+            .is_some_and(|id| id.parse::<u32>().is_ok() && !Path::new("/proc").join(id).exists());
         if is_dead && Path::new("/proc/self").exists() {
             let _ = std::fs::remove_dir_all(entry.path());
         }

@@ -209,7 +209,8 @@ async fn read_messages(
 /// Parses a message. Text of a page may hold half of a surrogate pair, which is not valid in Rust; it
 /// becomes `\u{fffd}`.
 fn parse_message(bytes: &[u8]) -> std::result::Result<IncomingMessage, serde_json::Error> {
-    serde_json::from_slice(bytes).or_else(|_| serde_json::from_slice(&replace_lone_surrogates(bytes)))
+    serde_json::from_slice(bytes)
+        .or_else(|_| serde_json::from_slice(&replace_lone_surrogates(bytes)))
 }
 
 fn replace_lone_surrogates(bytes: &[u8]) -> Vec<u8> {

@@ -130,7 +130,10 @@ fn flags(options: &LaunchOptions<'_>) -> Vec<OsString> {
         flags.push(flag);
     };
     add("--user-data-dir=", options.profile.join("data").into());
-    add("--proxy-server=", format!("http://{}", options.proxy).into());
+    add(
+        "--proxy-server=",
+        format!("http://{}", options.proxy).into(),
+    );
     let (width, height) = VIEWPORT;
     add("--window-size=", format!("{width},{height}").into());
     if options.is_headless && !options.browser.is_headless_shell {

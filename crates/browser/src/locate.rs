@@ -28,7 +28,8 @@ const WINDOWED_PROGRAMS: [&str; 12] = [
 ];
 
 /// The advice for people without a browser.
-pub const INSTALL_HINT: &str = "install one, for example with `apt install chromium-headless-shell`, or set browser.path";
+pub const INSTALL_HINT: &str =
+    "install one, for example with `apt install chromium-headless-shell`, or set browser.path";
 
 /// An installed browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,11 +51,18 @@ pub fn find_browser(
         }
         return Ok(installed(path.clone()));
     }
+    // Without a search path nothing is searched, so that a bare environment has no browser.
     let headless = settings.headless.then_some(HEADLESS_PROGRAMS);
     let names = headless.iter().flatten().chain(&WINDOWED_PROGRAMS);
-    let found = names.filter_map(|name| find_program(name, search_path)).next();
+    let found = names
+        .filter_map(|name| find_program(name, search_path))
+        .next();
     found.map(installed).ok_or_else(|| {
-        let kind = if settings.headless { "browser" } else { "browser with windows" };
+        let kind = if settings.headless {
+            "browser"
+        } else {
+            "browser with windows"
+        };
         BrowserError::Unavailable(format!("no {kind} was found; {INSTALL_HINT}"))
     })
 }
@@ -69,10 +77,11 @@ fn installed(path: PathBuf) -> InstalledBrowser {
 }
 
 fn find_program(name: &str, search_path: Option<&OsStr>) -> Option<PathBuf> {
+    let search_path = search_path?;
     if Path::new(name).is_absolute() {
         return Path::new(name).is_file().then(|| PathBuf::from(name));
     }
-    std::env::split_paths(search_path?)
+    std::env::split_paths(search_path)
         .map(|folder| folder.join(name))
         .find(|path| path.is_file())
 }

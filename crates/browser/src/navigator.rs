@@ -1,7 +1,6 @@
 //! The browser of the process and the pages of each session.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use crate::browser::{Browser, BrowserOptions};
 use crate::error::{BrowserError, Result};
 use crate::page::Page;
 use crate::page::outline::{OUTLINE_TOKENS, OutlineRegion, PageOutline};
+use crate::page::screenshot::ScreenshotOptions;
 use crate::page::settle::ActionMark;
 use crate::refs::RefTable;
 use crate::tab_state::{Tab, TabId};
@@ -41,8 +41,6 @@ pub struct NavigatorParts {
     pub options: BrowserOptions,
     pub read_file: FileReader,
     pub read_pdf: PdfReader,
-    /// The folder for downloads that the user allowed; none without a workspace.
-    pub downloads: Option<PathBuf>,
 }
 
 /// Starts the browser on first use, closes it when it is idle, and keeps the pages of each session.
@@ -151,10 +149,33 @@ impl Navigator {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Opens an address and returns the outline of its page, for a command of the user.
+    pub async fn outline(&self, key: &SessionKey, address: &str) -> Result<String> {
+        let url = self.check_address(address)?;
+        let outline = self.session(key).await.open(self, &url).await?;
+        Ok(outline.format(0, usize::MAX, OUTLINE_TOKENS))
+    }
+
+    /// Opens an address and takes a picture of its page, for a command of the user.
+    pub async fn picture(
+        &self,
+        key: &SessionKey,
+        address: &str,
+        options: ScreenshotOptions,
+    ) -> Result<Vec<u8>> {
+        let url = self.check_address(address)?;
+        let mut session = self.session(key).await;
+        session.open(self, &url).await?;
+        session.page()?.screenshot(options).await
+    }
+
     /// Returns the host of the page that is open in a session; empty if there is none. The session may be
     /// in use.
     pub fn current_host(&self, key: &SessionKey) -> String {
-        let pages = self.lock_sessions().get(key).map(|entry| Arc::clone(&entry.pages));
+        let pages = self
+            .lock_sessions()
+            .get(key)
+            .map(|entry| Arc::clone(&entry.pages));
         let page = pages.and_then(|pages| pages.try_lock().ok()?.page().ok());
         let url = page.and_then(|page| Url::parse(&page.url()).ok());
         url.and_then(|url| url.host_str().map(str::to_owned))
@@ -175,17 +196,22 @@ impl Navigator {
 
 async fn close_when_idle(navigator: Weak<Navigator>, idle: Duration) {
     loop {
-        let Some(last) = navigator
-            .upgrade()
-            .map(|navigator| *navigator.last_use.lock().unwrap_or_else(PoisonError::into_inner))
-        else {
+        let Some(last) = navigator.upgrade().map(|navigator| {
+            *navigator
+                .last_use
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        }) else {
             return;
         };
         tokio::time::sleep_until(last + idle).await;
         let Some(navigator) = navigator.upgrade() else {
             return;
         };
-        let last = *navigator.last_use.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = *navigator
+            .last_use
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if last.elapsed() >= idle {
             return navigator.close().await;
         }
@@ -344,9 +370,8 @@ impl SessionPages {
     async fn follow_popup(&mut self, page: &Page, mark: &ActionMark) -> Result<Option<Page>> {
         let opened = self.with_tabs(|tabs| {
             let mut opened = tabs.iter().rev();
-            let found = opened.find(|tab| {
-                tab.opener.as_ref() == Some(&page.tab) && tab.opened >= mark.start()
-            });
+            let found = opened
+                .find(|tab| tab.opener.as_ref() == Some(&page.tab) && tab.opened >= mark.start());
             found.map(|tab| tab.id.clone())
         })?;
         let Some(tab) = opened else {

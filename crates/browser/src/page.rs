@@ -77,10 +77,12 @@ impl Page {
     /// Runs a command unless a dialog is open or opens meanwhile.
     async fn unless_dialog<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
         let tabs = &self.browser.tabs;
-        let dialog = tabs.wait(Duration::from_secs(3600), |tabs| match tabs.tab(&self.tab) {
-            Some(tab) if tab.has_crashed => Some(Err(crashed())),
-            Some(tab) => tab.dialog.clone().map(Ok),
-            None => Some(Err(BrowserError::NoPage)),
+        let dialog = tabs.wait(Duration::from_secs(3600), |tabs| {
+            match tabs.tab(&self.tab) {
+                Some(tab) if tab.has_crashed => Some(Err(crashed())),
+                Some(tab) => tab.dialog.clone().map(Ok),
+                None => Some(Err(BrowserError::NoPage)),
+            }
         });
         tokio::select! {
             biased;
@@ -156,8 +158,7 @@ impl Page {
         }
         let (cdp, session) = (&self.browser.cdp, Some(&frame.session));
         let params = json!({ "frameId": id, "worldName": "lango" });
-        let created =
-            self.unless_dialog(cdp.call(session, "Page.createIsolatedWorld", params));
+        let created = self.unless_dialog(cdp.call(session, "Page.createIsolatedWorld", params));
         let world = created.await?["executionContextId"]
             .as_i64()
             .unwrap_or_default();
@@ -191,9 +192,9 @@ impl Page {
         if place.tab != self.tab {
             let number = self.browser.tabs.with_tab(&place.tab, |tab| tab.number);
             let message = match number {
-                Ok(number) => format!(
-                    "{element} is in tab {number}; switch to it with the action tab"
-                ),
+                Ok(number) => {
+                    format!("{element} is in tab {number}; switch to it with the action tab")
+                }
                 Err(_) => format!("{element} was in a tab that is closed"),
             };
             return Err(BrowserError::action(message));
@@ -250,7 +251,9 @@ impl Page {
         let response = match self.unless_dialog(call).await {
             Err(BrowserError::Unresponsive(_)) => {
                 self.stop_loading();
-                return Err(self.failure(&host, start).unwrap_or(BrowserError::Unresponsive(limit)));
+                return Err(self
+                    .failure(&host, start)
+                    .unwrap_or(BrowserError::Unresponsive(limit)));
             }
             response => response?,
         };
@@ -332,7 +335,9 @@ fn script_value(response: Value) -> Result<Value> {
     }
     let value = response["result"]["value"].clone();
     match value["missing"].as_bool() {
-        Some(true) => Err(BrowserError::Protocol("the script is not loaded".to_owned())),
+        Some(true) => Err(BrowserError::Protocol(
+            "the script is not loaded".to_owned(),
+        )),
         _ => Ok(value),
     }
 }

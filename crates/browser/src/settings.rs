@@ -47,7 +47,8 @@ impl BrowserSettings {
     /// Returns true if a host may be reached, as far as the lists of hosts decide it.
     pub fn allows_host(&self, host: &str) -> bool {
         let is_listed = |list: &[String]| list.iter().any(|pattern| host_matches(pattern, host));
-        !is_listed(&self.deny_hosts) && (self.allow_hosts.is_empty() || is_listed(&self.allow_hosts))
+        !is_listed(&self.deny_hosts)
+            && (self.allow_hosts.is_empty() || is_listed(&self.allow_hosts))
     }
 }
 

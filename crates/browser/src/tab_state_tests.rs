@@ -48,7 +48,13 @@ fn a_navigation_changes_the_document_and_drops_child_frames() {
     navigate(&mut registry, "s1", "t1", "d1");
     let child = json!({ "frameId": "f2", "parentFrameId": "t1" });
     registry.apply(&event(Some("s1"), "Page.frameAttached", child));
-    registry.tab_mut("t1").unwrap().frames.get_mut("t1").unwrap().world = Some(5);
+    registry
+        .tab_mut("t1")
+        .unwrap()
+        .frames
+        .get_mut("t1")
+        .unwrap()
+        .world = Some(5);
     navigate(&mut registry, "s1", "t1", "d2");
     let tab = registry.tab("t1").unwrap();
     let frame = tab.main_frame().unwrap();

@@ -14,8 +14,8 @@ use lango_domain::{Content, Label, Tool, ToolContext, ToolError, ToolOutput};
 
 use crate::error::{BrowserError, Result};
 use crate::navigator::{Navigator, SessionPages};
-use crate::refs::ElementRef;
 use crate::page::Page;
+use crate::refs::ElementRef;
 
 /// Returns the tools of the navigator.
 pub fn tools(navigator: &Arc<Navigator>) -> Vec<Tool> {

@@ -2,6 +2,7 @@
 
 mod a2a;
 mod automation;
+mod browser;
 mod graph;
 mod index;
 mod knowledge;
@@ -24,6 +25,7 @@ pub use automation::{
     AutomateCommand, BackgroundCommand, CatchUpChoice, CronAddArgs, CronCommand, DeliveryArgs,
     InboxCommand, OverlapChoice, SessionChoice, WorkflowCommand,
 };
+pub use browser::BrowserCommand;
 pub use graph::{
     DiagramFormat, FactFormat, FactQueryArgs, GraphCommand, GraphDirection, GraphShowArgs,
     PathArgs, TraverseArgs, TripleArgs,
@@ -194,6 +196,9 @@ pub enum Command {
     /// Pay in USDC: send, balance, history, show, limits, info, wallet, payees, fetch.
     #[command(subcommand)]
     Payment(PaymentCommand),
+    /// Open pages in the browser: open, screenshot.
+    #[command(subcommand)]
+    Browser(BrowserCommand),
     /// Run evaluations.
     #[command(subcommand)]
     Eval(EvalCommand),

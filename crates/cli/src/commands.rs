@@ -7,6 +7,7 @@ mod audit;
 mod automate;
 mod automation;
 mod bg;
+mod browser;
 mod chat;
 mod config;
 mod cron;
@@ -86,6 +87,7 @@ pub fn run(args: Args) -> Result<ExitCode, CliError> {
         Some(Command::Secret(command)) => secret::run(&global, &command),
         Some(Command::Key(command)) => key::run(&global, &command),
         Some(Command::Payment(command)) => payment::run(&global, &command),
+        Some(Command::Browser(command)) => browser::run(&global, &command),
         Some(Command::Audit(args)) => audit::run(&global, &args),
         Some(Command::Agent(command)) => agent::run(&global, command),
         Some(Command::A2a(command)) => return a2a::run(&global, &command, format),

@@ -110,8 +110,7 @@ pub type IntentFunction =
     Arc<dyn Fn(ToolContext, Value) -> BoxFuture<'static, Result<Intent, ToolError>> + Send + Sync>;
 
 /// Returns the data that a call would send out, or `None` for invalid arguments.
-type OutgoingFunction =
-    Arc<dyn Fn(&ToolContext, &Value) -> Option<OutgoingData> + Send + Sync>;
+type OutgoingFunction = Arc<dyn Fn(&ToolContext, &Value) -> Option<OutgoingData> + Send + Sync>;
 
 /// Returns true for calls that only read, whatever the tool's level is.
 type ReadOnlyFunction = Arc<dyn Fn(&Value) -> bool + Send + Sync>;

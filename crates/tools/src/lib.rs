@@ -7,4 +7,4 @@ mod settings;
 pub mod shell;
 pub mod skills;
 
-pub use settings::ToolsSettings;
+pub use settings::{BrowserChoice, BrowserToolSettings, ToolsSettings};

@@ -307,6 +307,7 @@ mod tests {
         "workflow",
         "automation",
         "payment",
+        "browser",
         "search",
         "net",
         "a2a",

@@ -38,9 +38,18 @@ const PRIVATE_DATA: [&str; 29] = [
     "search_learnings",
 ];
 /// Tools with untrusted, public output, whose calls send data out.
-const PUBLIC_DATA: [&str; 3] = ["payment_x402_fetch", "search_fetch", "search_web"];
-/// Tools with untrusted output: the names and texts of skills.
-const UNTRUSTED_DATA: [&str; 1] = ["list_skills"];
+const PUBLIC_DATA: [&str; 8] = [
+    "browser_action",
+    "browser_extract",
+    "browser_navigate",
+    "browser_screenshot",
+    "browser_search",
+    "payment_x402_fetch",
+    "search_fetch",
+    "search_web",
+];
+/// Tools with untrusted output that send nothing.
+const UNTRUSTED_DATA: [&str; 2] = ["browser_observe", "list_skills"];
 /// Tools with trusted output: Lango's own reports.
 const OWN_DATA: [&str; 33] = [
     "crypto_decrypt",

@@ -32,6 +32,7 @@
     const isOffPage = (rect) => rect.right + scrollX <= 0 || rect.bottom + scrollY <= 0;
 
     const visitText = (node, el, style, boxed) => {
+      if (style.visibility !== "visible") return;
       if (!/\S/.test(node.data)) { if (S.cur && !S.cur.endsWith(" ")) S.cur += " "; return; }
       let rect = el.getBoundingClientRect();
       if (!all && (rect.height > height * 1.5 || style.display === "contents")) {

@@ -209,10 +209,16 @@ impl Page {
 
     /// Returns the protocol's handle of a file field.
     async fn object_of(&self, frame: &str, element: ElementRef) -> Result<Value> {
-        check(self.call(frame, "fileField", json!({ "ref": element.0 })).await?)?;
+        check(
+            self.call(frame, "fileField", json!({ "ref": element.0 }))
+                .await?,
+        )?;
         let (world, _) = self.world(frame).await?;
         let session = self.frame(frame)?.session;
-        let expression = format!("langoPage.element({}).closest('input[type=file]') ?? langoPage.element({0}).control ?? langoPage.element({0}).querySelector('input[type=file]')", element.0);
+        let expression = format!(
+            "langoPage.element({}).closest('input[type=file]') ?? langoPage.element({0}).control ?? langoPage.element({0}).querySelector('input[type=file]')",
+            element.0
+        );
         let params = json!({ "expression": expression, "contextId": world });
         let cdp = &self.browser.cdp;
         let found = cdp.call(Some(&session), "Runtime.evaluate", params).await?;

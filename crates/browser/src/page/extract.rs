@@ -75,16 +75,24 @@ impl Page {
 
     /// Returns the readable text of the page as markdown.
     pub async fn article(&self, scope: ExtractScope) -> Result<String> {
-        let page = self.read(scope, "html", json!({ "cap": MAX_HTML_CHARS })).await?;
+        let page = self
+            .read(scope, "html", json!({ "cap": MAX_HTML_CHARS }))
+            .await?;
         let html = page["html"].as_str().unwrap_or_default().to_owned();
         let base = Url::parse(page["url"].as_str().unwrap_or_default()).ok();
-        let convert = move || ReadablePage::from_html(&html, base.as_ref(), ARTICLE_LIMITS).markdown();
+        let convert =
+            move || ReadablePage::from_html(&html, base.as_ref(), ARTICLE_LIMITS).markdown();
         let text = tokio::task::spawn_blocking(convert).await;
         let text = text.map_err(|_panic| BrowserError::action("the page cannot be read"))?;
         let text = strip_control_chars(&text);
         let lines: Vec<&str> = text.lines().collect();
         let rest = lines.get(scope.offset..).unwrap_or_default();
-        Ok(cap_lines(rest.iter().map(|line| (*line).to_owned()), scope, ARTICLE_TOKENS, usize::MAX))
+        Ok(cap_lines(
+            rest.iter().map(|line| (*line).to_owned()),
+            scope,
+            ARTICLE_TOKENS,
+            usize::MAX,
+        ))
     }
 
     pub async fn links(&self, scope: ExtractScope) -> Result<String> {
@@ -103,7 +111,10 @@ impl Page {
         }
         let mut text = String::new();
         for table in tables {
-            text += &format!("table e{} {} ({} rows)\n", table.r#ref, table.caption, table.total);
+            text += &format!(
+                "table e{} {} ({} rows)\n",
+                table.r#ref, table.caption, table.total
+            );
             let rows = table.rows.iter().enumerate().skip(scope.offset);
             let rows = rows.map(|(at, row)| format_row(row, at == 0));
             text += &cap_lines(rows, scope, LIST_TOKENS, scope.limit);
@@ -120,7 +131,10 @@ impl Page {
         let lines = forms.iter().flat_map(|form| {
             let head = match form.r#ref {
                 0 => "fields outside of forms".to_owned(),
-                number => format!("form e{number} {} ({} {})", form.name, form.method, form.action),
+                number => format!(
+                    "form e{number} {} ({} {})",
+                    form.name, form.method, form.action
+                ),
             };
             std::iter::once(head).chain(form.fields.iter().cloned())
         });
@@ -130,7 +144,10 @@ impl Page {
     pub async fn summary(&self, scope: ExtractScope) -> Result<String> {
         let found = self.read(scope, "summary", json!({})).await?;
         let mut text = String::new();
-        if let Some(description) = found["description"].as_str().filter(|text| !text.is_empty()) {
+        if let Some(description) = found["description"]
+            .as_str()
+            .filter(|text| !text.is_empty())
+        {
             text += &format!("{description}\n");
         }
         for heading in found["headings"].as_array().into_iter().flatten() {
@@ -156,7 +173,10 @@ pub fn format_hits(hits: &[SearchHit], scope: ExtractScope) -> String {
     }
     let entries = hits.iter().skip(scope.offset);
     let entries = entries.map(|hit| {
-        format!("[e{} \"{}\"] {}\n  {}", hit.r#ref, hit.title, hit.url, hit.text)
+        format!(
+            "[e{} \"{}\"] {}\n  {}",
+            hit.r#ref, hit.title, hit.url, hit.text
+        )
     });
     cap_lines(entries, scope, LIST_TOKENS, scope.limit)
 }

@@ -42,8 +42,7 @@ impl Page {
         let cdp = &self.browser.cdp;
         let owner = json!({ "frameId": &*frame.id });
         let owner = cdp.call(Some(&session), "DOM.getFrameOwner", owner).await?;
-        let node =
-            json!({ "backendNodeId": owner["backendNodeId"], "executionContextId": world });
+        let node = json!({ "backendNodeId": owner["backendNodeId"], "executionContextId": world });
         let node = cdp.call(Some(&session), "DOM.resolveNode", node).await?;
         let next = self.lock_refs().next();
         let declaration = format!(

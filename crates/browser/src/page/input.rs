@@ -64,7 +64,10 @@ impl Page {
             events.push(mouse("mouseReleased", point, click.button, count));
         }
         self.dispatch("Input.dispatchMouseEvent", events).await?;
-        match self.try_call(&frame, "disarm", &Value::Null, crate::cdp::COMMAND_TIMEOUT).await {
+        match self
+            .try_call(&frame, "disarm", &Value::Null, crate::cdp::COMMAND_TIMEOUT)
+            .await
+        {
             Ok(result) => check(result).map(drop),
             // The click led to another page or a dialog.
             Err(BrowserError::Protocol(_) | BrowserError::DialogOpen(_)) => Ok(()),

@@ -160,7 +160,11 @@ impl KeyPress {
             "nativeVirtualKeyCode": self.virtual_code, "modifiers": self.modifiers,
         });
         let mut down = event.clone();
-        down["type"] = json!(if self.text.is_some() { "keyDown" } else { "rawKeyDown" });
+        down["type"] = json!(if self.text.is_some() {
+            "keyDown"
+        } else {
+            "rawKeyDown"
+        });
         if let Some(text) = &self.text {
             down["text"] = json!(text);
             down["unmodifiedText"] = json!(text);
@@ -198,11 +202,18 @@ mod tests {
             ("space", " ", 0),
         ] {
             let press = KeyPress::parse(text).unwrap();
-            assert_eq!((press.key.as_str(), press.modifiers), (key, modifiers), "{text}");
+            assert_eq!(
+                (press.key.as_str(), press.modifiers),
+                (key, modifiers),
+                "{text}"
+            );
         }
         for text in ["", "Hyper+a", "Enterr"] {
             assert!(KeyPress::parse(text).is_err(), "{text}");
         }
-        assert_eq!(KeyPress::parse("Control+A").unwrap().command, Some("selectAll"));
+        assert_eq!(
+            KeyPress::parse("Control+A").unwrap().command,
+            Some("selectAll")
+        );
     }
 }

@@ -97,7 +97,11 @@ impl Page {
             OutlineRegion::Page => ("page", None),
             OutlineRegion::Element(element) => ("ref", Some(element.0)),
         };
-        let cap = if name == "viewport" { VIEWPORT_CHARS } else { MAX_CHARS };
+        let cap = if name == "viewport" {
+            VIEWPORT_CHARS
+        } else {
+            MAX_CHARS
+        };
         let args = json!({ "region": name, "ref": element, "cap": cap, "next": 0 });
         let result = check(self.call(frame, "outline", args).await?)?;
         if result["missing"] == true {
@@ -171,10 +175,16 @@ impl PageOutline {
             shown += 1;
         }
         if shown < total {
-            text += &format!("… {} more lines: browser_observe with offset {shown}\n", total - shown);
+            text += &format!(
+                "… {} more lines: browser_observe with offset {shown}\n",
+                total - shown
+            );
         }
         if self.pixels_below > 0 {
-            text += &format!("… {} below: scroll down, or browser_observe with region page\n", amount(self.below, self.pixels_below));
+            text += &format!(
+                "… {} below: scroll down, or browser_observe with region page\n",
+                amount(self.below, self.pixels_below)
+            );
         }
         if total == 0 {
             text += "[the page shows no text; browser_screenshot shows how it looks]\n";
@@ -257,7 +267,9 @@ mod tests {
 
     #[test]
     fn an_outline_is_cut_at_lines_and_says_how_to_continue() {
-        let lines: Vec<String> = (0..500).map(|n| format!("line number {n} of many")).collect();
+        let lines: Vec<String> = (0..500)
+            .map(|n| format!("line number {n} of many"))
+            .collect();
         let outline = PageOutline {
             lines,
             pixels_below: 900,
@@ -266,9 +278,20 @@ mod tests {
         };
         let text = outline.format(0, usize::MAX, 300);
         assert!(estimate(&text) <= 320, "{}", estimate(&text));
-        assert!(text.contains("more lines: browser_observe with offset"), "{text}");
+        assert!(
+            text.contains("more lines: browser_observe with offset"),
+            "{text}"
+        );
         assert!(text.contains("… 900 px with 3 controls below"), "{text}");
-        assert!(outline.format(490, 5, 300).contains("line number 494 of many\n… 5 more"));
-        assert!(PageOutline::default().format(0, 10, 100).contains("no text"));
+        assert!(
+            outline
+                .format(490, 5, 300)
+                .contains("line number 494 of many\n… 5 more")
+        );
+        assert!(
+            PageOutline::default()
+                .format(0, 10, 100)
+                .contains("no text")
+        );
     }
 }

@@ -59,15 +59,21 @@ impl Page {
                 number("height").clamp(1.0, MAX_HEIGHT),
             );
         } else if options.is_full_page {
-            let size = self.call(&self.main_frame(), "pageSize", Value::Null).await?;
+            let size = self
+                .call(&self.main_frame(), "pageSize", Value::Null)
+                .await?;
             let height = size["height"].as_f64().unwrap_or(area.3);
             area.3 = height.clamp(1.0, MAX_HEIGHT);
         }
-        let scale = options.width.map_or(1.0, |width| f64::from(width.max(1)) / area.2);
+        let scale = options
+            .width
+            .map_or(1.0, |width| f64::from(width.max(1)) / area.2);
         let is_part = options.is_full_page || options.element.is_some();
         if is_part || scale < 1.0 {
             if !is_part {
-                let box_of = self.call(&self.main_frame(), "scrollPosition", Value::Null).await?;
+                let box_of = self
+                    .call(&self.main_frame(), "scrollPosition", Value::Null)
+                    .await?;
                 area.0 = box_of["x"].as_f64().unwrap_or_default();
                 area.1 = box_of["y"].as_f64().unwrap_or_default();
             }

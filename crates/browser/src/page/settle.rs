@@ -109,7 +109,9 @@ impl Page {
         let left = deadline.saturating_duration_since(Instant::now());
         let args = json!({ "quiet": quiet.as_millis() as u64, "limit": left.as_millis() as u64 });
         let limit = left + Duration::from_secs(1);
-        let waited = self.try_call(&self.main_frame(), "quiet", &args, limit).await;
+        let waited = self
+            .try_call(&self.main_frame(), "quiet", &args, limit)
+            .await;
         match waited {
             Ok(_) | Err(BrowserError::DialogOpen(_) | BrowserError::Unresponsive(_)) => Ok(()),
             // The document was replaced; the loop sees the navigation.
@@ -125,7 +127,8 @@ impl Page {
 
 fn reaction(tab: &Tab, mark: &ActionMark) -> Reaction {
     let is_loading = tab.main_frame().is_some_and(|frame| {
-        frame.is_navigating || (Some(&frame.document) != mark.document.as_ref() && !frame.is_ready())
+        frame.is_navigating
+            || (Some(&frame.document) != mark.document.as_ref() && !frame.is_ready())
     });
     let is_requesting = tab.requests.values().any(|start| *start >= mark.at);
     match (is_loading, is_requesting) {

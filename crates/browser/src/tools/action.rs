@@ -116,7 +116,11 @@ fn outgoing_text(
 ) -> Option<OutgoingData> {
     let sends = matches!(
         args.action,
-        ActionKind::Type | ActionKind::Select | ActionKind::Dialog | ActionKind::Upload | ActionKind::Eval
+        ActionKind::Type
+            | ActionKind::Select
+            | ActionKind::Dialog
+            | ActionKind::Upload
+            | ActionKind::Eval
     );
     let data = match args.action {
         ActionKind::Press => args.key,
@@ -152,10 +156,16 @@ async fn act(
 ) -> std::result::Result<ToolOutput, ToolError> {
     let mut session = session_of(navigator, context).await;
     let page = session.page()?;
-    if !matches!(args.action, ActionKind::Dialog | ActionKind::Tab | ActionKind::Reload) {
+    if !matches!(
+        args.action,
+        ActionKind::Dialog | ActionKind::Tab | ActionKind::Reload
+    ) {
         page.check_usable()?;
     }
-    let seconds = args.timeout.unwrap_or(DEFAULT_SECONDS).clamp(1, MAX_SECONDS);
+    let seconds = args
+        .timeout
+        .unwrap_or(DEFAULT_SECONDS)
+        .clamp(1, MAX_SECONDS);
     let limit = Duration::from_secs(seconds);
     if args.action == ActionKind::Tab {
         let text = use_tab(&mut session, args.text.as_deref()).await?;
@@ -182,7 +192,9 @@ pub(super) async fn target(page: &Page, args: &ActionArgs) -> Result<Option<Elem
     match (&args.r#ref, &args.selector) {
         (Some(text), _) => find_element(page, text).await.map(Some),
         (None, Some(selector)) => {
-            let found = page.call(&page.main_frame(), "find", json!(selector)).await?;
+            let found = page
+                .call(&page.main_frame(), "find", json!(selector))
+                .await?;
             let number = check(found)?["ref"].as_u64().unwrap_or_default();
             Ok(Some(ElementRef(number)))
         }
@@ -203,8 +215,16 @@ async fn run_action(
         ActionKind::Click | ActionKind::DoubleClick | ActionKind::RightClick => {
             let click = Click {
                 offset,
-                button: if args.action == ActionKind::RightClick { "right" } else { "left" },
-                count: if args.action == ActionKind::DoubleClick { 2 } else { 1 },
+                button: if args.action == ActionKind::RightClick {
+                    "right"
+                } else {
+                    "left"
+                },
+                count: if args.action == ActionKind::DoubleClick {
+                    2
+                } else {
+                    1
+                },
                 ..Click::left(needed()?)
             };
             page.click(click).await?;
@@ -218,12 +238,16 @@ async fn run_action(
         }
         ActionKind::Select => {
             let text = args.text.as_deref();
-            let text = text.ok_or_else(|| BrowserError::action("the action select needs a text"))?;
+            let text =
+                text.ok_or_else(|| BrowserError::action("the action select needs a text"))?;
             let choices: Vec<String> = text.lines().map(str::to_owned).collect();
             page.select(needed()?, &choices).await?;
         }
         ActionKind::Check => {
-            let is_wanted = !matches!(args.text.as_deref(), Some("off" | "false" | "no" | "unchecked"));
+            let is_wanted = !matches!(
+                args.text.as_deref(),
+                Some("off" | "false" | "no" | "unchecked")
+            );
             if !page.set_checked(needed()?, is_wanted).await? {
                 return Ok("it was so already\n".to_owned());
             }
@@ -244,7 +268,8 @@ async fn run_action(
         ActionKind::Dialog => answer_dialog(page, args).await?,
         ActionKind::Eval => {
             let script = args.text.as_deref();
-            let script = script.ok_or_else(|| BrowserError::action("the action eval needs a text"))?;
+            let script =
+                script.ok_or_else(|| BrowserError::action("the action eval needs a text"))?;
             let result = page.evaluate(script).await?;
             let result = lango_text::token_estimate::truncate(&result, 1_000);
             return Ok(format!("result: {result}\n"));
@@ -262,7 +287,9 @@ async fn drag(page: &Page, from: ElementRef, args: &ActionArgs) -> Result<()> {
             page.drag((from, None), (to, offset)).await
         }
         None if offset.is_some() => page.drag((from, None), (from, offset)).await,
-        None => Err(BrowserError::action("the action drag needs to_ref, or x and y")),
+        None => Err(BrowserError::action(
+            "the action drag needs to_ref, or x and y",
+        )),
     }
 }
 
@@ -273,7 +300,9 @@ async fn upload(
     args: &ActionArgs,
 ) -> Result<()> {
     let path = args.text.as_deref();
-    let path = path.ok_or_else(|| BrowserError::action("the action upload needs the path of a file in text"))?;
+    let path = path.ok_or_else(|| {
+        BrowserError::action("the action upload needs the path of a file in text")
+    })?;
     let (name, bytes) = (navigator.parts.read_file)(path).map_err(BrowserError::Action)?;
     // The browser gets a copy, so that it needs no access to the workspace.
     let folder = tempfile::tempdir_in(&page.browser.uploads);
@@ -281,7 +310,8 @@ async fn upload(
         let file = folder.keep().join(name);
         std::fs::write(&file, bytes).map(|()| file)
     });
-    let file = written.map_err(|error| BrowserError::action(format!("cannot copy the file: {error}")))?;
+    let file =
+        written.map_err(|error| BrowserError::action(format!("cannot copy the file: {error}")))?;
     page.set_files(element, &[file]).await
 }
 
@@ -299,9 +329,16 @@ async fn use_tab(session: &mut SessionPages, text: Option<&str>) -> Result<Strin
         Some("close") => {
             let page = session.page()?;
             let params = json!({ "targetId": &*page.tab });
-            page.browser.cdp.call(None, "Target.closeTarget", params).await?;
-            let is_gone = |tabs: &crate::tab_state::TabRegistry| tabs.tab(&page.tab).is_none().then_some(());
-            page.browser.tabs.wait(Duration::from_secs(5), is_gone).await;
+            page.browser
+                .cdp
+                .call(None, "Target.closeTarget", params)
+                .await?;
+            let is_gone =
+                |tabs: &crate::tab_state::TabRegistry| tabs.tab(&page.tab).is_none().then_some(());
+            page.browser
+                .tabs
+                .wait(Duration::from_secs(5), is_gone)
+                .await;
             let last = session.with_tabs(|tabs| tabs.last().map(|tab| tab.id.clone()))?;
             match last {
                 Some(tab) => session.current = Some(tab),
@@ -323,7 +360,11 @@ async fn use_tab(session: &mut SessionPages, text: Option<&str>) -> Result<Strin
     let current = session.current.clone();
     let mut text = session.with_tabs(|tabs| {
         let line = |tab: &&crate::tab_state::Tab| {
-            let mark = if Some(&tab.id) == current.as_ref() { " (current)" } else { "" };
+            let mark = if Some(&tab.id) == current.as_ref() {
+                " (current)"
+            } else {
+                ""
+            };
             format!("tab {}{mark}: {}\n", tab.number, tab.url())
         };
         tabs.iter().map(line).collect::<String>()

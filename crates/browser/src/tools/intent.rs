@@ -12,10 +12,46 @@ use crate::page::{Page, check};
 
 /// Words on controls that spend, publish, send or destroy. A control without a form can do so too.
 const COMMITTING_WORDS: [&str; 40] = [
-    "buy", "pay", "purchase", "order", "checkout", "check out", "subscribe", "donate", "transfer", "withdraw", "send",
-    "submit", "publish", "post", "share", "delete", "remove", "erase", "cancel account", "confirm", "sign up",
-    "register", "book", "reserve", "authorize", "authorise", "grant", "accept and", "agree", "kaufen", "bezahlen",
-    "bestellen", "senden", "absenden", "löschen", "acheter", "payer", "envoyer", "comprar", "pagar",
+    "buy",
+    "pay",
+    "purchase",
+    "order",
+    "checkout",
+    "check out",
+    "subscribe",
+    "donate",
+    "transfer",
+    "withdraw",
+    "send",
+    "submit",
+    "publish",
+    "post",
+    "share",
+    "delete",
+    "remove",
+    "erase",
+    "cancel account",
+    "confirm",
+    "sign up",
+    "register",
+    "book",
+    "reserve",
+    "authorize",
+    "authorise",
+    "grant",
+    "accept and",
+    "agree",
+    "kaufen",
+    "bezahlen",
+    "bestellen",
+    "senden",
+    "absenden",
+    "löschen",
+    "acheter",
+    "payer",
+    "envoyer",
+    "comprar",
+    "pagar",
 ];
 
 /// The answer of the page about an element.
@@ -67,7 +103,8 @@ pub(super) async fn action_intent(
         ActionKind::Dialog => return Ok(dialog_intent(page, args, &origin)),
         ActionKind::Eval => {
             if !navigator.parts.options.settings.allow_eval {
-                let message = "eval is off; the user can turn it on with the setting browser.allowEval";
+                let message =
+                    "eval is off; the user can turn it on with the setting browser.allowEval";
                 return Err(BrowserError::action(message));
             }
             let script = args.text.as_deref().unwrap_or_default();
@@ -87,7 +124,10 @@ async fn describe_target(page: &Page, args: &ActionArgs) -> Result<ElementIntent
         _ => args.key.as_ref(),
     };
     let described = match target(page, args).await? {
-        Some(element) => page.call_on(element, "intent", json!({ "key": key })).await?,
+        Some(element) => {
+            page.call_on(element, "intent", json!({ "key": key }))
+                .await?
+        }
         None => {
             let args = json!({ "ref": 0, "key": key });
             check(page.call(&page.main_frame(), "intent", args).await?)?
@@ -103,7 +143,8 @@ fn element_intent(args: &ActionArgs, origin: &str, element: &ElementIntent) -> I
         args.action,
         ActionKind::Click | ActionKind::DoubleClick | ActionKind::RightClick
     );
-    let submits = element.submits && (is_click || args.key.is_some() || args.action == ActionKind::Press);
+    let submits =
+        element.submits && (is_click || args.key.is_some() || args.action == ActionKind::Press);
     let commits = is_click && element.role != "link" && has_committing_word(&element.name);
     let types_secret = args.action == ActionKind::Type && element.password;
     let level = match args.action {
@@ -231,14 +272,41 @@ mod tests {
         for (args, element, level) in [
             (args("click", None), submit(), Safety::Dangerous),
             (args("click", None), search(), Safety::Moderate),
-            (args("type", None), ElementIntent { submits: false, ..submit() }, Safety::Moderate),
+            (
+                args("type", None),
+                ElementIntent {
+                    submits: false,
+                    ..submit()
+                },
+                Safety::Moderate,
+            ),
             (args("type", Some("Enter")), submit(), Safety::Dangerous),
             (args("type", None), password(), Safety::Dangerous),
-            (args("upload", None), ElementIntent::default(), Safety::Dangerous),
-            (args("click", None), named("Next page", "button"), Safety::Moderate),
-            (args("click", None), named("Buy now!", "button"), Safety::Dangerous),
-            (args("click", None), named("Postal codes", "button"), Safety::Moderate),
-            (args("click", None), named("How to buy", "link"), Safety::Moderate),
+            (
+                args("upload", None),
+                ElementIntent::default(),
+                Safety::Dangerous,
+            ),
+            (
+                args("click", None),
+                named("Next page", "button"),
+                Safety::Moderate,
+            ),
+            (
+                args("click", None),
+                named("Buy now!", "button"),
+                Safety::Dangerous,
+            ),
+            (
+                args("click", None),
+                named("Postal codes", "button"),
+                Safety::Moderate,
+            ),
+            (
+                args("click", None),
+                named("How to buy", "link"),
+                Safety::Moderate,
+            ),
         ] {
             let intent = element_intent(&args, "https://a.example", &element);
             assert_eq!(intent.level, level, "{args:?} {element:?}");

@@ -78,7 +78,11 @@ fn filter_lines(outline: &mut PageOutline, query: &str) {
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
     let matches = |line: &String, wanted: usize| {
         let line = line.to_lowercase();
-        words.iter().filter(|word| line.contains(word.as_str())).count() >= wanted
+        words
+            .iter()
+            .filter(|word| line.contains(word.as_str()))
+            .count()
+            >= wanted
     };
     let wanted = match outline.lines.iter().any(|line| matches(line, words.len())) {
         true => words.len(),
@@ -86,7 +90,9 @@ fn filter_lines(outline: &mut PageOutline, query: &str) {
     };
     outline.lines.retain(|line| matches(line, wanted));
     if outline.lines.is_empty() {
-        outline.lines.push(format!("[no line contains \"{query}\"]"));
+        outline
+            .lines
+            .push(format!("[no line contains \"{query}\"]"));
     }
 }
 
@@ -101,7 +107,12 @@ mod tests {
             lines: lines.map(str::to_owned).to_vec(),
             ..PageOutline::default()
         };
-        for (query, count) in [("sign", 2), ("sign UP", 1), ("up in zebra", 2), ("nothing", 1)] {
+        for (query, count) in [
+            ("sign", 2),
+            ("sign UP", 1),
+            ("up in zebra", 2),
+            ("nothing", 1),
+        ] {
             let mut outline = outline.clone();
             filter_lines(&mut outline, query);
             assert_eq!(outline.lines.len(), count, "{query}");

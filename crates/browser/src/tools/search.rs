@@ -49,7 +49,11 @@ pub(super) fn tool(navigator: &Arc<Navigator>) -> Tool {
     .with_intent(move |_, args: SearchArgs| {
         let intent = search_address(&describe, &args.query).map(|url| Intent {
             level: Safety::Safe,
-            shows: format!("asks {} for: {}", url.host_str().unwrap_or_default(), args.query),
+            shows: format!(
+                "asks {} for: {}",
+                url.host_str().unwrap_or_default(),
+                args.query
+            ),
             subject: args.query,
             pattern: None,
         });

@@ -53,7 +53,10 @@ async fn hidden_text_is_not_in_it() {
         .call("browser_extract", json!({ "mode": "article" }))
         .await
         .unwrap();
-    assert!(article.contains("visible") && !article.contains("hide-"), "{article}");
+    assert!(
+        article.contains("visible") && !article.contains("hide-"),
+        "{article}"
+    );
 }
 
 #[tokio::test]
@@ -73,44 +76,81 @@ async fn frames_of_other_sites_and_shadow_roots_are_part_of_it() {
     );
     fixture.open(&server, &html).await;
     let outline = fixture.page_text().await;
-    for part in ["button \"Shadow\"", "card form", "textbox \"Card\"", "link \"inside\""] {
+    for part in [
+        "button \"Shadow\"",
+        "card form",
+        "textbox \"Card\"",
+        "link \"inside\"",
+    ] {
         assert!(outline.contains(part), "{part} in {outline}");
     }
     let shadow = reference(&outline, "\"Shadow\"");
-    let changed = fixture.act(json!({ "action": "click", "ref": shadow })).await.unwrap();
+    let changed = fixture
+        .act(json!({ "action": "click", "ref": shadow }))
+        .await
+        .unwrap();
     assert!(changed.contains("shadow clicked"), "{changed}");
     let card = reference(&outline, "\"Card\"");
-    fixture.act(json!({ "action": "type", "ref": card, "text": "4711" })).await.unwrap();
+    fixture
+        .act(json!({ "action": "type", "ref": card, "text": "4711" }))
+        .await
+        .unwrap();
     let pay = reference(&outline, "\"Pay\"");
-    let changed = fixture.act(json!({ "action": "click", "ref": pay })).await.unwrap();
+    let changed = fixture
+        .act(json!({ "action": "click", "ref": pay }))
+        .await
+        .unwrap();
     assert!(changed.contains("paid 4711"), "{changed}");
 }
 
 #[tokio::test]
 async fn the_viewport_comes_first_and_says_what_is_below() {
     let (server, fixture) = (TestServer::start().await, Fixture::new());
-    let rows: String = (0..400).map(|n| format!("<p>row {n} <a href=/{n}>go {n}</a></p>")).collect();
+    let rows: String = (0..400)
+        .map(|n| format!("<p>row {n} <a href=/{n}>go {n}</a></p>"))
+        .collect();
     let outline = fixture
-        .open(&server, &format!("{rows}<div style='position:fixed;top:0'>fixed note</div>"))
+        .open(
+            &server,
+            &format!("{rows}<div style='position:fixed;top:0'>fixed note</div>"),
+        )
         .await;
-    assert!(outline.contains("row 0 ") && !outline.contains("row 399"), "{outline}");
-    assert!(outline.contains("fixed note") && outline.contains("below"), "{outline}");
-    let changed = fixture.act(json!({ "action": "scroll", "text": "bottom" })).await.unwrap();
+    assert!(
+        outline.contains("row 0 ") && !outline.contains("row 399"),
+        "{outline}"
+    );
+    assert!(
+        outline.contains("fixed note") && outline.contains("below"),
+        "{outline}"
+    );
+    let changed = fixture
+        .act(json!({ "action": "scroll", "text": "bottom" }))
+        .await
+        .unwrap();
     assert!(changed.contains("row 399"), "{changed}");
-    let error = fixture.act(json!({ "action": "scroll", "text": "down" })).await.unwrap_err();
+    let error = fixture
+        .act(json!({ "action": "scroll", "text": "down" }))
+        .await
+        .unwrap_err();
     assert!(error.contains("end"), "{error}");
     let found = fixture
         .call("browser_observe", json!({ "query": "row 250" }))
         .await
         .unwrap();
-    assert!(found.contains("row 250") && !found.contains("row 251"), "{found}");
+    assert!(
+        found.contains("row 250") && !found.contains("row 251"),
+        "{found}"
+    );
 }
 
 #[tokio::test]
 async fn lone_surrogates_and_odd_pages_are_read() {
     let (server, fixture) = (TestServer::start().await, Fixture::new());
     let outline = fixture
-        .open(&server, r#"<p id=p></p><script>p.textContent='a\ud83d b'; document.title='\ude00t'</script>"#)
+        .open(
+            &server,
+            r#"<p id=p></p><script>p.textContent='a\ud83d b'; document.title='\ude00t'</script>"#,
+        )
         .await;
     assert!(outline.contains('a') && outline.contains('b'), "{outline}");
     for html in ["", "plain text", "<svg></svg>", "<frameset></frameset>"] {
@@ -118,7 +158,12 @@ async fn lone_surrogates_and_odd_pages_are_read() {
         assert!(outline.starts_with("page: "), "{outline}");
     }
     let deep = "<div>".repeat(5_000) + "deep";
-    assert!(fixture.open(&server, &deep).await.contains("larger than what was read"));
+    assert!(
+        fixture
+            .open(&server, &deep)
+            .await
+            .contains("larger than what was read")
+    );
 }
 
 #[tokio::test]
@@ -139,14 +184,23 @@ async fn content_is_extracted_in_other_forms() {
         ("form", "textbox \"Mail\""),
         ("summary", "# Story"),
     ] {
-        let text = fixture.call("browser_extract", json!({ "mode": mode })).await.unwrap();
+        let text = fixture
+            .call("browser_extract", json!({ "mode": mode }))
+            .await
+            .unwrap();
         assert!(text.contains(part), "{mode}: {text}");
     }
-    let picture = fixture.output("browser_screenshot", json!({ "refs": true })).await.unwrap();
+    let picture = fixture
+        .output("browser_screenshot", json!({ "refs": true }))
+        .await
+        .unwrap();
     assert_eq!(picture.content.attachments[0].media_type, "image/webp");
     assert!(picture.label.unwrap().is_untrusted());
     let whole = fixture
-        .output("browser_screenshot", json!({ "full_page": true, "width": 400 }))
+        .output(
+            "browser_screenshot",
+            json!({ "full_page": true, "width": 400 }),
+        )
         .await
         .unwrap();
     assert!(whole.content.attachments[0].size > 100);
@@ -170,10 +224,20 @@ async fn a_search_page_gives_results_twice_a_turn() {
             .call("browser_search", json!({ "query": "apples & pears" }))
             .await
             .unwrap();
-        assert!(found.contains("First hit") && found.contains("https://b.example/"), "{found}");
+        assert!(
+            found.contains("First hit") && found.contains("https://b.example/"),
+            "{found}"
+        );
         assert!(found.contains("About apples."), "{found}");
     }
-    assert!(server.requests()[0].contains("/find?q=apples+%26+pears"), "{:?}", server.requests());
-    let error = fixture.call("browser_search", json!({ "query": "more" })).await.unwrap_err();
+    assert!(
+        server.requests()[0].contains("/find?q=apples+%26+pears"),
+        "{:?}",
+        server.requests()
+    );
+    let error = fixture
+        .call("browser_search", json!({ "query": "more" }))
+        .await
+        .unwrap_err();
     assert!(error.contains("two searches"), "{error}");
 }

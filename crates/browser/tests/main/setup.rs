@@ -22,7 +22,11 @@ pub struct TestServer {
 
 impl TestServer {
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_on("127.0.0.1:0").await
+    }
+
+    pub async fn start_on(address: &str) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let server = Self {
             address: listener.local_addr().unwrap(),
             pages: Arc::default(),
@@ -62,9 +66,12 @@ impl TestServer {
             }
             let text = String::from_utf8_lossy(&bytes).into_owned();
             if let Some(end) = text.find("\r\n\r\n") {
-                let length = text
-                    .lines()
-                    .find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+                let length = text.lines().find_map(|line| {
+                    line.to_lowercase()
+                        .strip_prefix("content-length: ")?
+                        .parse()
+                        .ok()
+                });
                 break (end + 4, length.unwrap_or(0usize));
             }
         };
@@ -77,7 +84,10 @@ impl TestServer {
         let path = text.split(' ').nth(1).unwrap_or_default().to_owned();
         let first = text.lines().next().unwrap_or_default();
         let body = &text[head_end..];
-        self.requests.lock().unwrap().push(format!("{first} {body}"));
+        self.requests
+            .lock()
+            .unwrap()
+            .push(format!("{first} {body}"));
         let page = {
             let pages = self.pages.lock().unwrap();
             let bare = path.split('?').next().unwrap_or_default();
@@ -126,7 +136,6 @@ impl Fixture {
             },
             read_file: Arc::new(read_file),
             read_pdf: Arc::new(|bytes| Ok(format!("a PDF file of {} bytes", bytes.len()))),
-            downloads: None,
         });
         Self {
             tools: tools(&navigator),
@@ -147,7 +156,9 @@ impl Fixture {
     }
 
     pub async fn call(&self, tool: &str, args: Value) -> Result<String, String> {
-        self.output(tool, args).await.map(|output| output.content.text)
+        self.output(tool, args)
+            .await
+            .map(|output| output.content.text)
     }
 
     pub async fn intent(&self, tool: &str, args: Value) -> Result<Intent, String> {
@@ -187,6 +198,12 @@ pub fn reference(outline: &str, text: &str) -> String {
     let at = outline
         .find(text)
         .unwrap_or_else(|| panic!("no `{text}` in {outline}"));
-    let start = outline[..at].rfind("[e").unwrap_or_else(|| panic!("no reference before `{text}`"));
-    outline[start + 1..].split([' ', ']']).next().unwrap().to_owned()
+    let start = outline[..at]
+        .rfind("[e")
+        .unwrap_or_else(|| panic!("no reference before `{text}`"));
+    outline[start + 1..]
+        .split([' ', ']'])
+        .next()
+        .unwrap()
+        .to_owned()
 }

@@ -428,7 +428,10 @@ async fn targets_that_leave_the_machine_are_outgoing() {
         "prompt": "the secret plan",
         "deliver_to": ["inbox", "webhook:https://hooks.example/x", "email:a@mail.example"],
     });
-    let outgoing = fixture.tool("bg_submit").outgoing(&context(USER_SESSION), &args).unwrap();
+    let outgoing = fixture
+        .tool("bg_submit")
+        .outgoing(&context(USER_SESSION), &args)
+        .unwrap();
     assert_eq!(outgoing.to.to_string(), "hooks.example, mail.example");
     assert_eq!(outgoing.data, "the secret plan");
     let outgoing = fixture
