@@ -1,6 +1,7 @@
 //! Development tasks: `cargo xtask test`, `tidy`, `bless` and more.
 
 mod bless;
+mod browser;
 mod flows;
 mod interop;
 mod routing;
@@ -21,7 +22,8 @@ cargo xtask bless    rewrite golden files and generated pages
 cargo xtask peers           install the chain and the servers that the tests of payments need
 cargo xtask train routing   train the offline router's weights from evals/routing/train
 cargo xtask eval routing    evaluate them: [--cross] cross-validate by writer, [--all-misses], [--provider P] use a real model
-cargo xtask eval flows      run attacks and everyday tasks with a model that obeys everything: [--markdown], [--case NAME]";
+cargo xtask eval flows      run attacks and everyday tasks with a model that obeys everything: [--markdown], [--case NAME]
+cargo xtask eval browser    run MiniWoB++ with scripted policies: [WORD selects tasks]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         ["bless"] => bless::run(),
         ["train", "routing"] => routing::train(),
         ["eval", "routing", ..] => routing::eval(&arguments[2..]),
+        ["eval", "browser", ..] => browser::eval(&arguments[2..]),
         ["eval", "flows", ..] => flows::eval(&arguments[2..]),
         _ => {
             eprintln!("{USAGE}");

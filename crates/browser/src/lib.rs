@@ -18,7 +18,7 @@ mod tools;
 pub use browser::BrowserOptions;
 pub use error::BrowserError;
 pub use locate::{INSTALL_HINT, InstalledBrowser, find_browser};
-pub use navigator::{FileReader, Navigator, NavigatorParts, PdfReader};
+pub use navigator::{FileReader, Navigator, NavigatorParts, PdfTextReader};
 pub use page::screenshot::ScreenshotOptions;
 pub use settings::BrowserSettings;
 pub use tools::tools;

@@ -33,14 +33,14 @@ const MAX_SESSIONS: usize = 16;
 pub type FileReader =
     Arc<dyn Fn(&str) -> std::result::Result<(String, Vec<u8>), String> + Send + Sync>;
 /// Returns the text of a PDF file, or a reason why there is none.
-pub type PdfReader = Arc<dyn Fn(Vec<u8>) -> std::result::Result<String, String> + Send + Sync>;
+pub type PdfTextReader = Arc<dyn Fn(Vec<u8>) -> std::result::Result<String, String> + Send + Sync>;
 
 /// Everything that the navigator needs from outside.
 #[derive(Clone)]
 pub struct NavigatorParts {
     pub options: BrowserOptions,
     pub read_file: FileReader,
-    pub read_pdf: PdfReader,
+    pub read_pdf: PdfTextReader,
 }
 
 /// Starts the browser on first use, closes it when it is idle, and keeps the pages of each session.

@@ -77,13 +77,13 @@ impl Tab {
 
 /// A command that answers an event.
 #[derive(Debug, PartialEq)]
-pub struct Reaction {
+pub struct EventReaction {
     pub session: Option<CdpSession>,
     pub method: &'static str,
     pub params: Value,
 }
 
-impl Reaction {
+impl EventReaction {
     fn new(session: Option<&CdpSession>, method: &'static str, params: Value) -> Self {
         Self {
             session: session.cloned(),
@@ -144,7 +144,7 @@ impl TabRegistry {
     }
 
     /// Updates the state and returns the commands that answer the event.
-    pub fn apply(&mut self, event: &CdpEvent) -> Vec<Reaction> {
+    pub fn apply(&mut self, event: &CdpEvent) -> Vec<EventReaction> {
         let (session, params) = (event.session.as_ref(), &event.params);
         match event.method.as_str() {
             "Target.attachedToTarget" => return self.attach(session, params),
@@ -166,11 +166,11 @@ impl TabRegistry {
         Vec::new()
     }
 
-    fn attach(&mut self, parent: Option<&CdpSession>, params: &Value) -> Vec<Reaction> {
+    fn attach(&mut self, parent: Option<&CdpSession>, params: &Value) -> Vec<EventReaction> {
         let info = &params["targetInfo"];
         let session: CdpSession = text(params, "sessionId").into();
         let id: TabId = text(info, "targetId").into();
-        let run = Reaction::new(Some(&session), "Runtime.runIfWaitingForDebugger", json!({}));
+        let run = EventReaction::new(Some(&session), "Runtime.runIfWaitingForDebugger", json!({}));
         match text(info, "type") {
             "page" => {
                 let context = text(info, "browserContextId");
@@ -178,7 +178,7 @@ impl TabRegistry {
                 if is_full && self.contexts.contains(context) {
                     self.note_closed_popup(text(info, "openerId"));
                     let close = json!({ "targetId": &*id });
-                    return vec![Reaction::new(None, "Target.closeTarget", close)];
+                    return vec![EventReaction::new(None, "Target.closeTarget", close)];
                 }
                 self.add_tab(&id, &session, info);
                 [set_up(&session, true), vec![run]].concat_reactions()
@@ -242,7 +242,7 @@ impl TabRegistry {
         }
     }
 
-    fn open_dialog(&mut self, session: Option<&CdpSession>, params: &Value) -> Vec<Reaction> {
+    fn open_dialog(&mut self, session: Option<&CdpSession>, params: &Value) -> Vec<EventReaction> {
         let Some(tab) = self.session_tab(session) else {
             return Vec::new();
         };
@@ -251,7 +251,7 @@ impl TabRegistry {
         if kind == "alert" {
             tab.notice(format!("the page showed an alert: \"{message}\""));
             let accept = json!({ "accept": true });
-            return vec![Reaction::new(
+            return vec![EventReaction::new(
                 Some(&tab.session),
                 "Page.handleJavaScriptDialog",
                 accept,
@@ -293,18 +293,18 @@ impl TabRegistry {
 
 /// Joins two lists of reactions.
 trait ConcatReactions {
-    fn concat_reactions(self) -> Vec<Reaction>;
+    fn concat_reactions(self) -> Vec<EventReaction>;
 }
 
-impl ConcatReactions for [Vec<Reaction>; 2] {
-    fn concat_reactions(self) -> Vec<Reaction> {
+impl ConcatReactions for [Vec<EventReaction>; 2] {
+    fn concat_reactions(self) -> Vec<EventReaction> {
         self.into_iter().flatten().collect()
     }
 }
 
 /// Returns the commands that prepare a tab or a frame of another site.
-fn set_up(session: &CdpSession, is_tab: bool) -> Vec<Reaction> {
-    let command = |method, params| Reaction::new(Some(session), method, params);
+fn set_up(session: &CdpSession, is_tab: bool) -> Vec<EventReaction> {
+    let command = |method, params| EventReaction::new(Some(session), method, params);
     let attach = json!({ "autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true });
     let buffers = json!({ "maxTotalBufferSize": 1_000_000, "maxResourceBufferSize": 500_000 });
     let mut commands = vec![

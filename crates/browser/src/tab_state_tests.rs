@@ -8,7 +8,12 @@ fn event(session: Option<&str>, method: &str, params: Value) -> CdpEvent {
     }
 }
 
-fn attach(registry: &mut TabRegistry, session: &str, target: &str, kind: &str) -> Vec<Reaction> {
+fn attach(
+    registry: &mut TabRegistry,
+    session: &str,
+    target: &str,
+    kind: &str,
+) -> Vec<EventReaction> {
     let info = json!({ "targetId": target, "type": kind, "browserContextId": "c", "openerId": "" });
     let parent = (kind == "iframe").then_some("s1");
     registry.apply(&event(

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::address::AddressPolicy;
 use crate::guarded_client::FetchError;
-use outbound::Outbound;
+use outbound::OutboundHosts;
 
 /// Returns true for hosts that may be reached. It gets the host in lower case, without a port.
 pub type HostRule = Arc<dyn Fn(&str) -> bool + Send + Sync>;
@@ -74,7 +74,7 @@ impl Default for EgressLimits {
 /// A running proxy. It ends, with all its connections, when it is dropped.
 pub struct EgressProxy {
     address: SocketAddr,
-    outbound: Arc<Outbound>,
+    outbound: Arc<OutboundHosts>,
     task: JoinHandle<()>,
 }
 
@@ -83,7 +83,7 @@ impl EgressProxy {
     pub async fn start(rules: EgressRules, limits: EgressLimits) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let outbound = Arc::new(Outbound::new(rules, limits));
+        let outbound = Arc::new(OutboundHosts::new(rules, limits));
         let task = tokio::spawn(accept(listener, Arc::clone(&outbound)));
         Ok(Self {
             address,
@@ -113,7 +113,7 @@ impl Drop for EgressProxy {
     }
 }
 
-async fn accept(listener: TcpListener, outbound: Arc<Outbound>) {
+async fn accept(listener: TcpListener, outbound: Arc<OutboundHosts>) {
     let slots = Arc::new(Semaphore::new(outbound.limits().connections));
     let mut connections = JoinSet::new();
     loop {
@@ -136,7 +136,7 @@ async fn accept(listener: TcpListener, outbound: Arc<Outbound>) {
 
 /// Serves one connection of the browser: one request, or one tunnel. Errors end the connection; the
 /// browser reports them.
-async fn serve(mut client: TcpStream, outbound: &Outbound) {
+async fn serve(mut client: TcpStream, outbound: &OutboundHosts) {
     let _ = client.set_nodelay(true);
     let idle = outbound.limits().idle;
     let head = tokio::time::timeout(idle, request_head::read(&mut client, Vec::new())).await;

@@ -99,7 +99,7 @@ fn rebinding_lookup(_: String) -> LookupFuture {
 #[tokio::test]
 async fn refuses_names_that_lead_to_private_addresses() {
     let rules = EgressRules::from_policy(AddressPolicy::Public);
-    let outbound = Outbound::with_lookup(rules, EgressLimits::short(), rebinding_lookup);
+    let outbound = OutboundHosts::with_lookup(rules, EgressLimits::short(), rebinding_lookup);
     let refused = outbound.connect("rebind.example", 80).await.unwrap_err();
     assert_eq!(
         refused,
@@ -140,7 +140,7 @@ fn silent_lookup(_: String) -> LookupFuture {
 async fn a_dead_host_costs_its_time_once() {
     let rules = EgressRules::from_policy(AddressPolicy::Public);
     let limits = EgressLimits::default();
-    let outbound = Outbound::with_lookup(rules, limits, silent_lookup);
+    let outbound = OutboundHosts::with_lookup(rules, limits, silent_lookup);
     let mut waited = Vec::new();
     for _ in 0..2 {
         let start = Instant::now();

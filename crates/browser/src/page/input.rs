@@ -10,6 +10,8 @@ use crate::refs::ElementRef;
 
 /// Steps of the mouse while it drags.
 const DRAG_STEPS: u32 = 8;
+/// Attempts to move the mouse to an element that moves.
+const MOVE_ATTEMPTS: u32 = 3;
 /// Longest text that is typed key by key.
 const MAX_TYPED_KEYS: usize = 200;
 
@@ -55,10 +57,10 @@ impl Page {
 
     /// Clicks an element. Nothing else is clicked, even if the page changes at that moment (B140).
     pub async fn click(&self, click: Click) -> Result<()> {
-        let point = self.point_of(click.element, click.offset, false).await?;
+        let point = self.move_to(click.element, click.offset).await?;
         self.call_on(click.element, "arm", json!({})).await?;
         let frame = self.frame_of(click.element)?;
-        let mut events = vec![mouse("mouseMoved", point, "none", 0)];
+        let mut events = Vec::new();
         for count in 1..=click.count {
             events.push(mouse("mousePressed", point, click.button, count));
             events.push(mouse("mouseReleased", point, click.button, count));
@@ -73,6 +75,23 @@ impl Page {
             Err(BrowserError::Protocol(_) | BrowserError::DialogOpen(_)) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Moves the mouse to an element. The page may react and move the element; the mouse follows it.
+    async fn move_to(&self, element: ElementRef, offset: Option<Point>) -> Result<Point> {
+        let mut point = self.point_of(element, offset, false).await?;
+        for _ in 0..MOVE_ATTEMPTS {
+            let event = mouse("mouseMoved", point, "none", 0);
+            self.dispatch("Input.dispatchMouseEvent", vec![event])
+                .await?;
+            let now = self.point_of(element, offset, false).await?;
+            let has_moved = (now.x - point.x).abs() > 1.0 || (now.y - point.y).abs() > 1.0;
+            point = now;
+            if !has_moved {
+                break;
+            }
+        }
+        Ok(point)
     }
 
     pub async fn hover(&self, element: ElementRef, offset: Option<Point>) -> Result<()> {

@@ -33,7 +33,7 @@ impl ActionMark {
 
 /// The reaction of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reaction {
+enum PageReaction {
     Navigating,
     Requesting,
     Idle,
@@ -69,18 +69,18 @@ impl Page {
                 return Ok(());
             }
             match self.with_tab(|tab| reaction(tab, mark))? {
-                Reaction::Navigating => {
+                PageReaction::Navigating => {
                     self.wait_for_content(mark.document.clone(), deadline).await;
                     quiet = QUIET_AFTER_REQUEST;
-                    if self.with_tab(|tab| reaction(tab, mark))? == Reaction::Navigating {
+                    if self.with_tab(|tab| reaction(tab, mark))? == PageReaction::Navigating {
                         return Ok(());
                     }
                 }
-                Reaction::Requesting if mark.at.elapsed() < REQUEST_LIMIT => {
+                PageReaction::Requesting if mark.at.elapsed() < REQUEST_LIMIT => {
                     let is_over = |tabs: &TabRegistry| {
                         let tab = tabs.tab(&self.tab);
                         let is_over = tab.is_none_or(|tab| {
-                            tab.dialog.is_some() || reaction(tab, mark) != Reaction::Requesting
+                            tab.dialog.is_some() || reaction(tab, mark) != PageReaction::Requesting
                         });
                         is_over.then_some(())
                     };
@@ -91,9 +91,9 @@ impl Page {
                 _ => {
                     self.wait_quiet(quiet, deadline).await?;
                     let is_busy = |tab: &Tab| match reaction(tab, mark) {
-                        Reaction::Navigating => true,
-                        Reaction::Requesting => mark.at.elapsed() < REQUEST_LIMIT,
-                        Reaction::Idle => false,
+                        PageReaction::Navigating => true,
+                        PageReaction::Requesting => mark.at.elapsed() < REQUEST_LIMIT,
+                        PageReaction::Idle => false,
                     };
                     if !self.with_tab(is_busy)? {
                         return Ok(());
@@ -125,15 +125,15 @@ impl Page {
     }
 }
 
-fn reaction(tab: &Tab, mark: &ActionMark) -> Reaction {
+fn reaction(tab: &Tab, mark: &ActionMark) -> PageReaction {
     let is_loading = tab.main_frame().is_some_and(|frame| {
         frame.is_navigating
             || (Some(&frame.document) != mark.document.as_ref() && !frame.is_ready())
     });
     let is_requesting = tab.requests.values().any(|start| *start >= mark.at);
     match (is_loading, is_requesting) {
-        (true, _) => Reaction::Navigating,
-        (false, true) => Reaction::Requesting,
-        (false, false) => Reaction::Idle,
+        (true, _) => PageReaction::Navigating,
+        (false, true) => PageReaction::Requesting,
+        (false, false) => PageReaction::Idle,
     }
 }

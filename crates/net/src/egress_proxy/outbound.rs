@@ -13,7 +13,7 @@ use crate::guarded_client::{FetchError, LookupFn, filter_allowed, system_lookup}
 /// Most hosts that are remembered. A page can name any number of them.
 const MAX_REMEMBERED: usize = 4_096;
 
-pub struct Outbound {
+pub struct OutboundHosts {
     rules: EgressRules,
     limits: EgressLimits,
     lookup: LookupFn,
@@ -32,7 +32,7 @@ struct HostFailure {
     error: FetchError,
 }
 
-impl Outbound {
+impl OutboundHosts {
     pub fn new(rules: EgressRules, limits: EgressLimits) -> Self {
         Self::with_lookup(rules, limits, system_lookup)
     }
