@@ -10,26 +10,27 @@
     const root = scope(ref);
     if (!root) return L.stale(ref);
     let out = "", nodes = 0;
-    const visit = (node, depth) => {
+    const visit = (node, depth, outer) => {
       if (out.length > cap || ++nodes > 80000 || depth > 300) return;
       if (node.nodeType === 3) { out += escape(node.data); return; }
       if (node.nodeType !== 1 || SKIPPED.has(node.tagName)) return;
       const style = getComputedStyle(node);
-      if (style.display === "none" || style.visibility !== "visible" || +style.opacity < 0.05) return;
+      const opacity = outer * +style.opacity;
+      if (style.display === "none" || opacity < 0.05) return;
       const rect = node.getBoundingClientRect();
       if (style.display !== "contents" && (rect.right + scrollX <= 0 || rect.bottom + scrollY <= 0) && rect.width > 0) return;
       if (rect.width <= 1 && rect.height <= 1 && style.overflow !== "visible") return;
-      const hidesOwn = [...node.childNodes].some((one) => one.nodeType === 3 && /\S/.test(one.data)) && L.hidesText(node, style);
+      const hidesOwn = style.visibility !== "visible" || ([...node.childNodes].some((one) => one.nodeType === 3 && /\S/.test(one.data)) && L.hidesText(node, style));
       const tag = node.tagName.toLowerCase().replace(/[^a-z0-9]/g, "");
       const name = node.tagName.includes("-") ? "div" : tag;
       out += "<" + name;
       for (const attr of KEPT) if (node.hasAttribute(attr)) out += ` ${attr}="${escape(attr === "href" ? node.href?.baseVal ?? node.href ?? "" : node.getAttribute(attr))}"`;
       out += ">";
       const children = node.tagName === "SLOT" ? node.assignedNodes({ flatten: true }) : (node.shadowRoot || node).childNodes;
-      for (const child of children) if (!(hidesOwn && child.nodeType === 3)) visit(child, depth + 1);
+      for (const child of children) if (!(hidesOwn && child.nodeType === 3)) visit(child, depth + 1, opacity);
       if (!["br", "hr", "img", "wbr"].includes(name)) out += `</${name}>`;
     };
-    visit(root, 0);
+    visit(root, 0, 1);
     return { html: `<html><head><title>${escape(document.title)}</title></head><body>${out}</body></html>`, url: location.href };
   };
 

@@ -129,7 +129,11 @@ impl Page {
             event["buttons"] = json!(1);
             events.push(event);
         }
-        self.dispatch("Input.dispatchMouseEvent", events).await?;
+        // One by one: the browser joins moves that wait together, and pages react to each of them.
+        for event in events {
+            self.dispatch("Input.dispatchMouseEvent", vec![event])
+                .await?;
+        }
         let pressed = self.try_call(&frame, "disarm", &Value::Null, crate::cdp::COMMAND_TIMEOUT);
         let pressed = pressed.await.and_then(check);
         let released = mouse("mouseReleased", end, "left", 1);

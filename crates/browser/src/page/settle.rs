@@ -55,7 +55,7 @@ impl Page {
             };
             let is_empty = matches!(frame.url.as_str(), "" | "about:blank" | ":");
             let is_busy = frame.is_navigating || !frame.is_ready();
-            (!is_busy && !(is_empty && frame.has_request)).then_some(())
+            (!(is_busy || is_empty && frame.has_request)).then_some(())
         };
         self.browser.tabs.wait(limit, is_there).await;
     }

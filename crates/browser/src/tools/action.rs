@@ -22,9 +22,10 @@ const MAX_SECONDS: u64 = 60;
 /// Time for a page to react to an action, unless the call waits for something.
 const SETTLE_LIMIT: Duration = Duration::from_secs(3);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ActionKind {
+    #[default]
     Click,
     DoubleClick,
     RightClick,
@@ -58,6 +59,8 @@ pub(super) enum ActionKind {
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub(super) struct ActionArgs {
+    /// The action; click if left out.
+    #[serde(default)]
     pub action: ActionKind,
     /// The reference of an element, such as e12, or its exact visible name.
     pub r#ref: Option<String>,
@@ -101,9 +104,8 @@ pub(super) fn tool(navigator: &Arc<Navigator>) -> Tool {
     .with_untrusted_output()
     .with_outgoing_in(move |context, args: ActionArgs| outgoing_text(&outgoing, context, args))
     .with_phrases([
-        "click [on] [the] {ref} [button|link]",
-        "(type|enter) {text} (into|in) [the] {ref} [field] {action=type}",
-        "(go|navigate) back",
+        "click [on] [the] {ref} (button|link|)",
+        "press [on] [the] {ref} (button|link)",
     ])
 }
 
@@ -229,28 +231,8 @@ async fn run_action(
             };
             page.click(click).await?;
         }
-        ActionKind::Type => {
-            let typed = typed_text(args)?;
-            page.fill(needed()?, &typed.text, typed.is_secret).await?;
-            if let Some(key) = &args.key {
-                page.press(&KeyPress::parse(key)?).await?;
-            }
-        }
-        ActionKind::Select => {
-            let text = args.text.as_deref();
-            let text =
-                text.ok_or_else(|| BrowserError::action("the action select needs a text"))?;
-            let choices: Vec<String> = text.lines().map(str::to_owned).collect();
-            page.select(needed()?, &choices).await?;
-        }
-        ActionKind::Check => {
-            let is_wanted = !matches!(
-                args.text.as_deref(),
-                Some("off" | "false" | "no" | "unchecked")
-            );
-            if !page.set_checked(needed()?, is_wanted).await? {
-                return Ok("it was so already\n".to_owned());
-            }
+        ActionKind::Type | ActionKind::Select | ActionKind::Check => {
+            return edit_field(page, needed()?, args).await;
         }
         ActionKind::Press => {
             let key = args.key.as_ref().or(args.text.as_ref());
@@ -275,6 +257,33 @@ async fn run_action(
             return Ok(format!("result: {result}\n"));
         }
         ActionKind::Tab => {}
+    }
+    Ok(String::new())
+}
+
+async fn edit_field(page: &Page, element: ElementRef, args: &ActionArgs) -> Result<String> {
+    match args.action {
+        ActionKind::Type => {
+            let typed = typed_text(args)?;
+            page.fill(element, &typed.text, typed.is_secret).await?;
+            if let Some(key) = &args.key {
+                page.press(&KeyPress::parse(key)?).await?;
+            }
+        }
+        ActionKind::Select => {
+            let text = args.text.as_deref();
+            let text =
+                text.ok_or_else(|| BrowserError::action("the action select needs a text"))?;
+            let choices: Vec<String> = text.lines().map(str::to_owned).collect();
+            page.select(element, &choices).await?;
+        }
+        _ => {
+            let text = args.text.as_deref();
+            let is_wanted = !matches!(text, Some("off" | "false" | "no" | "unchecked"));
+            if !page.set_checked(element, is_wanted).await? {
+                return Ok("it was so already\n".to_owned());
+            }
+        }
     }
     Ok(String::new())
 }
