@@ -40,7 +40,7 @@ pub enum BrowserChoice {
 
 /// `auto`, true or false, as settings write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected auto, true or false")]
 enum BrowserChoiceValue {
     Automatic(AutoWord),
     Fixed(bool),
