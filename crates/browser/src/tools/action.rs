@@ -248,17 +248,22 @@ async fn run_action(
         ActionKind::Reload => page.reload().await?,
         ActionKind::Wait => page.wait_for_text(args.text.as_deref(), limit).await?,
         ActionKind::Dialog => answer_dialog(page, args).await?,
-        ActionKind::Eval => {
-            let script = args.text.as_deref();
-            let script =
-                script.ok_or_else(|| BrowserError::action("the action eval needs a text"))?;
-            let result = page.evaluate(script).await?;
-            let result = lango_text::token_estimate::truncate(&result, 1_000);
-            return Ok(format!("result: {result}\n"));
-        }
+        ActionKind::Eval => return evaluate(navigator, page, args).await,
         ActionKind::Tab => {}
     }
     Ok(String::new())
+}
+
+/// Runs JavaScript. The intent refuses it too; a call without one must not pass.
+async fn evaluate(navigator: &Navigator, page: &Page, args: &ActionArgs) -> Result<String> {
+    if !navigator.parts.options.settings.allow_eval {
+        return Err(BrowserError::action("eval is off"));
+    }
+    let script = args.text.as_deref();
+    let script = script.ok_or_else(|| BrowserError::action("the action eval needs a text"))?;
+    let result = page.evaluate(script).await?;
+    let result = lango_text::token_estimate::truncate(&result, 1_000);
+    Ok(format!("result: {result}\n"))
 }
 
 async fn edit_field(page: &Page, element: ElementRef, args: &ActionArgs) -> Result<String> {
