@@ -245,6 +245,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table of cases")]
     fn the_level_follows_from_the_effect() {
         let submit = || ElementIntent {
             submits: true,

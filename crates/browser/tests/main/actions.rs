@@ -86,6 +86,7 @@ async fn an_element_that_slips_under_the_mouse_is_not_clicked() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one form, step by step")]
 async fn a_form_is_filled_and_submitted_with_one_dangerous_step() {
     let (server, fixture) = (TestServer::start().await, Fixture::new());
     server.page("/send", "<h1>Thank you</h1>");

@@ -1,7 +1,12 @@
 //! Tests against a real browser and pages on loopback.
 
+#[cfg(test)]
 mod actions;
+#[cfg(test)]
 mod egress;
+#[cfg(test)]
 mod hostile;
+#[cfg(test)]
 mod outline;
+#[cfg(test)]
 mod setup;
