@@ -93,6 +93,7 @@ impl Driver {
             context,
             user_text,
             read_label,
+            ..
         } = pending;
         let is_tainted = read_label.is_untrusted() && self.can_be_tainted(pending, intent);
         let tainted_by = if is_tainted {

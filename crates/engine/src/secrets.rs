@@ -14,7 +14,7 @@ use lango_domain::secret::Secret;
 use lango_domain::secret_reference::SecretRedactor;
 use lango_domain::{
     Intent, Safety, SecretBinding, SecretError, SecretReference, SecretSource, SecretUse,
-    StoreError, Tool,
+    StoreError, Tool, ToolContext,
 };
 use serde_json::Value;
 
@@ -98,11 +98,12 @@ impl TurnSecrets {
         &self,
         tool: &Tool,
         call: &ToolCall,
+        context: &ToolContext,
     ) -> Result<Vec<ReferencedSecret>, ToolOutcome> {
         let references = find_references(tool, &call.arguments)
             .map_err(|reason| ToolOutcome::failed(ToolCode::Arguments, reason))?;
         let mut referenced = Vec::new();
-        let usage = self.usage(tool, call);
+        let usage = self.usage(tool, call, context);
         for reference in references {
             let binding = self.checked_binding(&reference, &usage).await;
             referenced.push(ReferencedSecret {
@@ -119,6 +120,7 @@ impl TurnSecrets {
         &self,
         tool: &Tool,
         call: &ToolCall,
+        context: &ToolContext,
         referenced: &[ReferencedSecret],
     ) -> Result<Value, ToolOutcome> {
         let mut arguments = call.arguments.clone();
@@ -127,7 +129,7 @@ impl TurnSecrets {
         }
         let source = self.source.as_ref().ok_or(SecretError::NoVault);
         let source = source.map_err(failed)?;
-        let usage = self.usage(tool, call);
+        let usage = self.usage(tool, call, context);
         let mut values = BTreeMap::new();
         for ReferencedSecret { reference, .. } in referenced {
             let value = source.resolve(reference, &usage).await.map_err(failed)?;
@@ -138,8 +140,8 @@ impl TurnSecrets {
         Ok(arguments)
     }
 
-    fn usage(&self, tool: &Tool, call: &ToolCall) -> SecretUse {
-        let outgoing = tool.outgoing(&call.arguments);
+    fn usage(&self, tool: &Tool, call: &ToolCall, context: &ToolContext) -> SecretUse {
+        let outgoing = tool.outgoing(context, &call.arguments);
         SecretUse {
             principal: self.principal.clone(),
             tool: tool.name.clone(),

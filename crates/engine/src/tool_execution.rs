@@ -132,11 +132,11 @@ impl Driver {
         } else {
             read_label.clone()
         };
-        let secrets = match self.log.secrets.referenced(tool, call).await {
+        let context = self.tool_context(active, call, label);
+        let secrets = match self.log.secrets.referenced(tool, call, &context).await {
             Ok(secrets) => secrets,
             Err(refused) => return Ok(refused),
         };
-        let context = self.tool_context(active, call, label);
         let pending = PendingCall {
             tool,
             call,
@@ -194,7 +194,7 @@ impl Driver {
         referenced: &[ReferencedSecret],
     ) -> ToolOutcome {
         let secrets = &self.log.secrets;
-        let arguments = match secrets.resolve(tool, call, referenced).await {
+        let arguments = match secrets.resolve(tool, call, &context, referenced).await {
             Ok(arguments) => arguments,
             Err(refused) => return refused,
         };

@@ -279,7 +279,7 @@ mod tests {
 
     /// The settings that are guarded on purpose: whole groups, and single settings of groups with
     /// allowed ones.
-    const GUARDED: [&str; 30] = [
+    const GUARDED: [&str; 31] = [
         "agent.multiAgent",
         "agent.team",
         "agent.agentsDir",
