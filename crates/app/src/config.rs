@@ -99,6 +99,15 @@ enum ConfigSource {
     Set(String),
 }
 
+/// Reads the group that three crates share.
+fn agent_settings(merged: &MergedConfig) -> Result<AgentSettings, ConfigError> {
+    Ok(AgentSettings {
+        team: merged.deserialize_group("agent")?,
+        engine: merged.deserialize_group("agent")?,
+        models: merged.deserialize_group("agent")?,
+    })
+}
+
 impl LoadedConfig {
     pub fn load(environment: &Environment, overrides: &Overrides) -> Result<Self, ConfigError> {
         let schema = Settings::schema();
@@ -110,9 +119,9 @@ impl LoadedConfig {
         };
         let mut layers = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         layers.extend(variables::from_environment(&schema, environment));
-        for assignment in &overrides.set {
-            layers.push(variables::from_assignment(&schema, assignment)?);
-        }
+        let assignments = overrides.set.iter();
+        let assigned = assignments.map(|text| variables::from_assignment(&schema, text));
+        layers.extend(assigned.collect::<Result<Vec<_>, _>>()?);
         merge::check_unknown_keys(&schema, &layers)?;
         let (mut folders, mut warnings) = (MarkdownFolders::new(), Vec::new());
         for layer in &mut layers {
@@ -124,13 +133,8 @@ impl LoadedConfig {
             }
         }
         let merged = MergedConfig::new(&schema, layers, environment)?;
-        let agent = AgentSettings {
-            team: merged.deserialize_group("agent")?,
-            engine: merged.deserialize_group("agent")?,
-            models: merged.deserialize_group("agent")?,
-        };
         let settings = Settings {
-            agent,
+            agent: agent_settings(&merged)?,
             providers: merged.deserialize_group("providers")?,
             prices: merged.deserialize_group("prices")?,
             server: merged.deserialize_group("server")?,

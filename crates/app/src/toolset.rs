@@ -1,7 +1,7 @@
 //! Assembles the built-in tools: the workspace, commands and skills.
 
-use std::fs::File;
-use std::io::{self, ErrorKind};
+mod workspace_access;
+
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -18,6 +18,7 @@ use lango_tools::shell::{self, Shell, ShellParts};
 use lango_tools::skills::{self, SkillCatalog, SkillSettings, TrustFile};
 use lango_vault::SharedPrompt;
 
+use self::workspace_access::WorkspaceAccess;
 use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
 
@@ -174,35 +175,6 @@ impl Toolset {
 
     pub fn skills(&self) -> &SkillCatalog {
         &self.skills
-    }
-}
-
-/// Access to the workspace with the limits of the file tools.
-struct WorkspaceAccess {
-    workspace: Workspace,
-    /// The reason why there is no workspace.
-    disabled_reason: Option<String>,
-    approval: ApprovalPolicy,
-}
-
-impl DocumentAccess for WorkspaceAccess {
-    fn resolve(&self, path: &str) -> Result<(PathBuf, String), ToolError> {
-        match &self.disabled_reason {
-            Some(reason) => Err(ToolError(reason.clone())),
-            None => self.workspace.resolve_for_rules(path),
-        }
-    }
-
-    /// Opens a file of the workspace. Files that need approval are skipped, since a folder may
-    /// contain many.
-    fn open(&self, path: &Path) -> io::Result<File> {
-        let (file, subject) = self.workspace.open_file(path)?;
-        let refused = |reason: &str| Err(io::Error::new(ErrorKind::PermissionDenied, reason));
-        match self.approval.for_read(&subject) {
-            Verdict::Auto => Ok(file),
-            Verdict::Ask => refused("reading it needs approval"),
-            Verdict::Deny => refused("a rule denies reading it"),
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tools: a name, a description for the model, a schema, a safety level and an async function.
 
+mod arguments;
 mod intent;
 mod output_sink;
 
@@ -7,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -18,6 +19,7 @@ use crate::flow::{Label, LabeledText, OutgoingData};
 use crate::secret_reference::{SecretField, SecretRedactor};
 use crate::session::SessionKey;
 
+use arguments::{parameters_schema, parse_args};
 pub use intent::Intent;
 pub use output_sink::ToolOutputSink;
 
@@ -394,20 +396,6 @@ impl fmt::Debug for Tool {
             .field("safety", &self.safety)
             .finish_non_exhaustive()
     }
-}
-
-fn parse_args<Args: DeserializeOwned>(args: Value) -> Result<Args, ToolError> {
-    serde_path_to_error::deserialize(args)
-        .map_err(|error| ToolError(format!("argument `{}`: {}", error.path(), error.inner())))
-}
-
-fn parameters_schema<Args: JsonSchema>() -> Value {
-    let mut settings = SchemaSettings::draft2020_12();
-    settings.inline_subschemas = true;
-    settings.meta_schema = None;
-    let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<Args>();
-    schema.remove("title");
-    schema.to_value()
 }
 
 #[cfg(test)]

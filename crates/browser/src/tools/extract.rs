@@ -37,7 +37,7 @@ enum ExtractMode {
 
 #[derive(Deserialize, JsonSchema)]
 struct ExtractArgs {
-    /// What to read; article if left out.
+    #[schemars(description = "What to read; article if left out.")]
     mode: Option<ExtractMode>,
     /// A reference such as e12: read only that element.
     r#ref: Option<String>,
