@@ -20,7 +20,7 @@ pub struct BrowserSettings {
     pub allow_hosts: Vec<String>,
     /// Hosts that cannot be reached, even if `allowHosts` names them.
     pub deny_hosts: Vec<String>,
-    /// The search page of `browser_search`; `{query}` stands for the words.
+    /// The search page of `browser_search`; `{query}` is replaced by the words.
     pub search_url: String,
     /// Minutes without a call after which the browser is closed.
     pub idle_minutes: NonZeroU32,

@@ -17,7 +17,7 @@ pub fn is_secret(schema: &Value) -> bool {
     schema.get(WRITE_ONLY).is_some_and(|mark| *mark == true)
 }
 
-/// The text that stands for a secret argument of a call.
+/// The text that events show in place of a secret argument of a call.
 pub const HIDDEN_ARGUMENT: &str = "[set, hidden]";
 
 /// Returns the arguments of a call without the values that the schema of its parameters marks as

@@ -77,7 +77,7 @@ impl SecretSource for RecordedSecrets {
     }
 }
 
-/// Resolves each reference to the text that stands for its value in the recording.
+/// Resolves each reference to the mark that a recording has in place of its value.
 pub(super) struct ReplayedSecrets;
 
 impl SecretSource for ReplayedSecrets {

@@ -27,7 +27,7 @@ pub(super) fn check_name(name: &str) -> Result<String, PlanError> {
     } else if name.chars().any(|c| c == '\n' || c == '\t' || is_hidden(c)) {
         "it contains line ends or invisible characters".to_owned()
     } else if name.contains('#') || name.chars().all(|c| c.is_ascii_digit()) {
-        "numbers and `#` stand for the ids of jobs".to_owned()
+        "numbers and `#` are the ids of jobs".to_owned()
     } else {
         return Ok(name.to_owned());
     };
