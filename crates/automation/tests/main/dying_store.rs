@@ -17,23 +17,50 @@ use lango_domain::automation::{
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::StoreFuture;
 
-/// Describes whether the last call still reached the disk.
+/// The fate of the last call: lost, or on the disk although no one learned of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastCall {
     Lost,
     Stored,
 }
 
+/// The calls that are counted, and that fail in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CountedCalls {
+    All,
+    StepWrites,
+}
+
 /// Works for a number of calls. After that, nothing works.
 pub struct DyingStore {
     inner: Arc<dyn AutomationStore>,
+    counted: CountedCalls,
     calls_left: AtomicUsize,
     last_call: LastCall,
 }
 
 impl DyingStore {
     pub fn new(inner: &Arc<dyn AutomationStore>, calls: usize, last_call: LastCall) -> Arc<Self> {
+        Self::counting(CountedCalls::All, inner, calls, last_call)
+    }
+
+    /// Returns a store that fails only writes of steps.
+    pub fn for_steps(
+        inner: &Arc<dyn AutomationStore>,
+        writes: usize,
+        last_write: LastCall,
+    ) -> Arc<Self> {
+        Self::counting(CountedCalls::StepWrites, inner, writes, last_write)
+    }
+
+    fn counting(
+        counted: CountedCalls,
+        inner: &Arc<dyn AutomationStore>,
+        calls: usize,
+        last_call: LastCall,
+    ) -> Arc<Self> {
         Arc::new(Self {
+            counted,
             inner: Arc::clone(inner),
             calls_left: AtomicUsize::new(calls),
             last_call,
@@ -45,6 +72,13 @@ impl DyingStore {
     }
 
     fn limited<'a, T: Send + 'a>(&'a self, call: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
+        match self.counted {
+            CountedCalls::All => self.counted(call),
+            CountedCalls::StepWrites => call,
+        }
+    }
+
+    fn counted<'a, T: Send + 'a>(&'a self, call: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         let left = self.calls_left.load(Ordering::SeqCst);
         self.calls_left
             .store(left.saturating_sub(1), Ordering::SeqCst);
@@ -102,6 +136,15 @@ impl JobStore for DyingStore {
 }
 
 impl RunStore for DyingStore {
+    fn record_steps(
+        &self,
+        lease: LeaseNumber,
+        steps: Vec<RunStep>,
+        deliveries: Vec<NewDelivery>,
+    ) -> StoreFuture<'_, ()> {
+        self.counted(self.inner.record_steps(lease, steps, deliveries))
+    }
+
     passes_on! {
         fn submit_run(run: NewRun) -> Run;
         fn runs(query: RunQuery) -> Vec<Run>;
@@ -110,7 +153,6 @@ impl RunStore for DyingStore {
         fn recover_runs(lease: LeaseNumber, recovery: Recovery) -> Vec<Run>;
         fn record_progress(lease: LeaseNumber, progress: RunProgress) -> bool;
         fn end_run(lease: LeaseNumber, end: RunEnd) -> bool;
-        fn record_steps(lease: LeaseNumber, steps: Vec<RunStep>, deliveries: Vec<NewDelivery>) -> ();
         fn prune_runs(lease: LeaseNumber, before: Timestamp) -> usize;
         fn agenda() -> Agenda;
         ref fn run(run: RunId) -> Option<Run>;

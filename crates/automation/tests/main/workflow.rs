@@ -1,5 +1,4 @@
 mod crashes;
-mod dying_store;
 mod expressions;
 mod files;
 mod planning;

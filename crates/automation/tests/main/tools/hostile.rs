@@ -13,9 +13,9 @@ async fn names_hide_nothing() {
         ("a\u{202e}b", "line ends or invisible"),
         ("a\u{200b}", "line ends or invisible"),
         ("\u{7}", "line ends or invisible"),
-        ("7", "stand for the ids"),
-        ("#7", "stand for the ids"),
-        ("x #7", "stand for the ids"),
+        ("7", "are the ids"),
+        ("#7", "are the ids"),
+        ("x #7", "are the ids"),
     ] {
         let args = json!({ "name": name, "when": "tomorrow", "prompt": "x" });
         let error = fixture.error("cron_add", args).await;

@@ -10,8 +10,8 @@ use lango_domain::{StoreError, automation::AutomationStore};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::dying_store::{DyingStore, LastWrite};
 use super::setup::{Fixture, result};
+use crate::dying_store::{DyingStore, LastCall};
 
 const MIXED: &str = "
 name: mixed
@@ -27,7 +27,7 @@ steps:
 const DONE: [&str; 5] = ["read", "ask", "write", "send", "last"];
 
 /// The death of a process: after this many writes, and with or without the last one.
-type Death = (usize, LastWrite);
+type Death = (usize, LastCall);
 
 /// Runs a workflow through processes that die, until it is over. Steps of unknown effect are answered as a
 /// careful user would: run again if nothing happened, else skip.
@@ -37,9 +37,9 @@ async fn survive(fixture: &Fixture, deaths: &[Death]) -> (RunId, RunOutcome) {
     loop {
         let lease = fixture.new_process().await;
         let claimed = fixture.claim(lease).await.expect("the run is not lost");
-        let (writes, last_write) = deaths.next().unwrap_or((usize::MAX, LastWrite::Stored));
+        let (writes, last_write) = deaths.next().unwrap_or((usize::MAX, LastCall::Stored));
         let store: Arc<dyn AutomationStore> =
-            DyingStore::new(Arc::clone(&fixture.store), writes, last_write);
+            DyingStore::for_steps(&fixture.store, writes, last_write);
         let context = fixture.context_on(store, lease);
         let Ok(outcome) = fixture.execute(&claimed, &context).await else {
             continue;
@@ -87,7 +87,7 @@ async fn check(deaths: &[Death]) {
 #[tokio::test]
 async fn a_crash_at_any_write_neither_loses_nor_doubles_a_step() {
     for writes in 0..14 {
-        for last_write in [LastWrite::Lost, LastWrite::Stored] {
+        for last_write in [LastCall::Lost, LastCall::Stored] {
             check(&[(writes, last_write)]).await;
         }
     }
@@ -100,7 +100,7 @@ proptest! {
     #[test]
     fn many_crashes_neither_lose_nor_double_a_step(
         deaths in prop::collection::vec(
-            (0_usize..4, prop_oneof![Just(LastWrite::Lost), Just(LastWrite::Stored)]),
+            (0_usize..4, prop_oneof![Just(LastCall::Lost), Just(LastCall::Stored)]),
             0..12,
         ),
     ) {
