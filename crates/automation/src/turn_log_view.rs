@@ -23,12 +23,7 @@ pub(crate) struct LoggedTurn(pub Vec<Arc<Event>>);
 
 impl LoggedTurn {
     pub fn has_ended(&self) -> bool {
-        self.0.iter().any(|event| {
-            matches!(
-                event.body,
-                EventBody::TurnDone | EventBody::TurnFailed { .. }
-            )
-        })
+        self.0.iter().any(|event| event.body.is_turn_end())
     }
 
     /// Returns true if a call started whose end is not known.
@@ -85,7 +80,7 @@ impl LoggedTurn {
                 label,
             };
         }
-        match self.unanswered_question() {
+        match self.unanswered_question().or_else(|| self.not_done()) {
             Some(error) => RunOutcome::Failed {
                 error,
                 result,
@@ -148,6 +143,15 @@ impl LoggedTurn {
         Some(format!(
             "A call was not allowed when the job was created, and nobody approved it: {shown}"
         ))
+    }
+
+    /// Returns why the answer is not what the run is for. Such a run has failed, so that it is not silent.
+    fn not_done(&self) -> Option<String> {
+        let reason = self.0.iter().find_map(|event| match &event.body {
+            EventBody::TurnDone { reason } => *reason,
+            _ => None,
+        });
+        reason.map(|reason| format!("Not done: {}.", reason.description()))
     }
 
     fn is_decided_after(&self, at: usize, called: &str) -> bool {

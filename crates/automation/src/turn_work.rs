@@ -11,7 +11,7 @@ use futures::{FutureExt, StreamExt};
 use jiff::SignedDuration;
 use lango_domain::approval::Approver;
 use lango_domain::automation::{AllowRule, Run};
-use lango_domain::event::{Event, EventBody, SessionId, TurnId, Update};
+use lango_domain::event::{Event, SessionId, TurnId, Update};
 use lango_domain::session::{HistoryWindow, SessionKey, SessionStore};
 use lango_domain::{Label, LabeledText, StoreError};
 use lango_engine::{
@@ -158,7 +158,7 @@ impl TurnWorker {
                         context.meter.add(&event);
                         // Other turns of the run spend from the same budget.
                         if !is_over_budget && context.meter.rest(&run.spec.budget).is_none() {
-                            is_over_budget = !is_end(&event);
+                            is_over_budget = !event.body.is_turn_end();
                             turn.cancel();
                         }
                     }
@@ -335,13 +335,6 @@ impl TurnWork {
             _ => None,
         }
     }
-}
-
-fn is_end(event: &Event) -> bool {
-    matches!(
-        event.body,
-        EventBody::TurnDone | EventBody::TurnFailed { .. }
-    )
 }
 
 fn not_started(error: &StartTurnError, context: &RunContext) -> RunOutcome {

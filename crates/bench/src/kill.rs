@@ -324,7 +324,7 @@ impl Harness {
             let events = self.events(&session)?;
             let is_finished = events
                 .last()
-                .is_some_and(|event| event.body == EventBody::TurnDone);
+                .is_some_and(|event| event.body == EventBody::turn_done());
             self.counts.unopened += usize::from(!last.status.success() || !is_finished);
             self.counts.open_calls += open_calls(&events);
             let stored: HashMap<u64, &Event> =

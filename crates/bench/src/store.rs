@@ -106,7 +106,7 @@ async fn measure_open(store: &SqliteStore, length: usize) -> Result<()> {
         let drafts =
             (chunk * 1_000..length.min((chunk + 1) * 1_000)).map(|number| match number % 10 {
                 0 => sample_draft(),
-                9 => new_event("t", EventBody::TurnDone),
+                9 => new_event("t", EventBody::turn_done()),
                 _ => new_event(
                     "t",
                     EventBody::Note {

@@ -15,12 +15,17 @@ use crate::output::{self, DIM, ERROR, NAME, print_stderr, styled};
 
 /// The exit code of a turn in which a tool call was denied.
 const DENIED_EXIT_CODE: u8 = 5;
+/// The exit code of a turn whose answer says that the request was not done.
+const NOT_DONE_EXIT_CODE: u8 = 1;
+const OFFLINE_NOTE: &str = "note: answered by the offline model, which is not a language model; `lango model list` says more";
 
 /// Prints the updates of a turn and collects its exit code.
 pub struct TurnPrinter {
     mode: PrintMode,
     /// The agent whose text is being printed.
     speaker: Option<String>,
+    /// True if the offline model replied.
+    is_offline: bool,
     exit: u8,
 }
 
@@ -44,6 +49,7 @@ impl TurnPrinter {
         Self {
             mode,
             speaker: None,
+            is_offline: false,
             exit: 0,
         }
     }
@@ -100,6 +106,8 @@ impl TurnPrinter {
                 hint,
             } => self.print_failure(*code, message, hint),
             EventBody::Approval { state, .. } => self.record_decision(*state),
+            EventBody::Usage(usage) => self.is_offline |= is_offline_model(&usage.model),
+            EventBody::TurnDone { reason: Some(_) } => self.fail_with(NOT_DONE_EXIT_CODE),
             EventBody::Answer(content) if !content.attachments.is_empty() => {
                 self.print_files(&event.session, &content.attachments);
             }
@@ -151,6 +159,17 @@ impl TurnPrinter {
         self.exit = self.exit.max(exit);
     }
 
+    /// Tells a user at a terminal that no language model answered. Not part of the answer, which others may read.
+    pub fn print_offline_note(&mut self) {
+        if self.is_offline
+            && std::io::stderr().is_terminal()
+            && !matches!(self.mode, PrintMode::Json { .. })
+        {
+            self.end_speaker();
+            print_stderr(&styled(DIM, OFFLINE_NOTE));
+        }
+    }
+
     /// Ends the output and returns the exit code.
     pub fn finish(mut self) -> ExitCode {
         ExitCode::from(self.exit_code())
@@ -187,7 +206,7 @@ impl TurnPrinter {
             EventBody::Rejected { reason } => {
                 self.print_note(&format!("{author} rejected the task: {}", one_line(reason)))
             }
-            EventBody::TurnDone => self.end_speaker(),
+            EventBody::TurnDone { .. } => self.end_speaker(),
             _ => {}
         }
     }
@@ -266,6 +285,10 @@ pub fn args_line(args: &Value) -> String {
 }
 
 /// Prints a JSON value on one line, with terminal control characters escaped.
+fn is_offline_model(model: &str) -> bool {
+    model.split('/').next() == Some(lango_app::offline::PROVIDER)
+}
+
 fn print_json_line(value: &Value) {
     let mut line = String::new();
     for c in value.to_string().chars() {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::StoreError;
 use crate::agent::AgentName;
 use crate::content::{Attachment, Content};
-use crate::failure::FailureCode;
+use crate::failure::{FailureCode, NotDoneReason};
 use crate::flow::Label;
 use crate::model::Thought;
 use crate::tool::Safety;
@@ -151,21 +151,13 @@ pub enum EventBody {
     /// The user's request, which starts a turn. The user typed its text if its label is plain.
     User(Content),
     /// Context for this request, which is part of the request in every later one too (B40).
-    Context {
-        source: String,
-        text: String,
-    },
+    Context { source: String, text: String },
     /// A digest that replaces the events through a number in all later requests.
-    Digest {
-        through: u64,
-        text: String,
-    },
+    Digest { through: u64, text: String },
     /// A thought of the model before the calls that follow. Only that model reads it.
     Thought(Thought),
     /// Text of an agent in a reply with calls.
-    Note {
-        text: String,
-    },
+    Note { text: String },
     /// A delegation that was accepted. The specialist works in the branch `into`.
     Transfer {
         id: CallId,
@@ -229,16 +221,19 @@ pub enum EventBody {
         grant: Option<Grant>,
     },
     /// The specialist rejected the task.
-    Rejected {
-        reason: String,
-    },
+    Rejected { reason: String },
     /// A specialist's answer to the orchestrator (`report_back`).
     Report(Content),
     /// The answer to the user.
     Answer(Content),
     /// The usage of one model call.
     Usage(Usage),
-    TurnDone,
+    /// The turn has an answer.
+    TurnDone {
+        /// Set if the answer says that the request was not done.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        reason: Option<NotDoneReason>,
+    },
     TurnFailed {
         code: FailureCode,
         message: String,
@@ -247,6 +242,16 @@ pub enum EventBody {
 }
 
 impl EventBody {
+    /// Returns the end of a turn that did what was asked.
+    pub const fn turn_done() -> Self {
+        Self::TurnDone { reason: None }
+    }
+
+    /// Returns true for the last event of a turn.
+    pub const fn is_turn_end(&self) -> bool {
+        matches!(self, Self::TurnDone { .. } | Self::TurnFailed { .. })
+    }
+
     /// Returns the images and files of the content.
     pub fn attachments(&self) -> &[Attachment] {
         match self {

@@ -56,6 +56,26 @@ pub enum FailureCode {
     Interrupted,
 }
 
+/// The reason why a turn that has an answer did not do what was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotDoneReason {
+    /// The last calls were not approved, and the agent found no other way.
+    Denied,
+    /// The model says that it cannot do it, or that a step failed.
+    Unable,
+}
+
+impl NotDoneReason {
+    /// Describes the reason for people.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Denied => "a call that it needs was not approved",
+            Self::Unable => "the agent could not do it",
+        }
+    }
+}
+
 /// The kind of a failure, by who can act on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureFamily {

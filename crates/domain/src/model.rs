@@ -122,6 +122,8 @@ pub enum Fragment {
     Call(ToolCall),
     /// The total usage of the reply so far; the last one counts.
     Usage(Usage),
+    /// The text of the reply explains why the request was not done.
+    NotDone,
     /// The reply is complete. A stream that ends without this broke off.
     Done,
 }

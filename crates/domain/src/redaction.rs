@@ -176,7 +176,7 @@ impl Redact for EventBody {
                 message.redact(redactor);
                 hint.redact(redactor);
             }
-            Self::Usage(_) | Self::TurnDone => {}
+            Self::Usage(_) | Self::TurnDone { .. } => {}
         }
     }
 }

@@ -145,7 +145,7 @@ impl ReplyMeter {
                 let arguments = call.arguments.to_string().len();
                 self.add_call_bytes(call.id.as_str().len() + call.name.len() + arguments)
             }
-            Fragment::Usage(_) | Fragment::Done => Ok(()),
+            Fragment::Usage(_) | Fragment::NotDone | Fragment::Done => Ok(()),
         }
     }
 

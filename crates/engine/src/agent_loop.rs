@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use lango_domain::failure::FailureCode;
+use lango_domain::failure::{FailureCode, NotDoneReason};
 use lango_domain::model::{Thought, ToolCall};
 use lango_domain::{AgentName, Content, Label};
 
@@ -48,6 +48,8 @@ pub(crate) enum AgentOutcome {
         author: AgentName,
         content: Content,
         label: Label,
+        /// Set if the answer says that the request was not done.
+        not_done: Option<NotDoneReason>,
     },
     Rejected {
         reason: String,
@@ -165,11 +167,13 @@ impl<'a> AgentLoop<'a> {
             return self.plan_calls(reply, limits, spend);
         }
         if !reply.text.trim().is_empty() {
+            let not_done = reply.is_not_done.then_some(NotDoneReason::Unable);
             let ModelReply { text, label, .. } = reply;
             return LoopStep::Finish(AgentOutcome::Answered {
                 author: self.agent.clone(),
                 content: text.into(),
                 label,
+                not_done,
             });
         }
         if last_chance {
@@ -226,6 +230,7 @@ impl<'a> AgentLoop<'a> {
             author: self.agent.clone(),
             content: text.into(),
             label,
+            not_done: Some(NotDoneReason::Unable),
         }
     }
 }

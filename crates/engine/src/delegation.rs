@@ -193,6 +193,7 @@ impl Driver {
             author,
             content,
             label,
+            not_done: None,
         })
     }
 }

@@ -19,6 +19,7 @@ mod legacy;
 mod limits;
 mod message_history;
 mod model_call;
+mod not_done;
 mod plan;
 mod prepared_team;
 mod progress_summary;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use lango_domain::event::{
     ApprovalState, Author, Branch, CallId, Event, EventBody, ToolCode, TransferOutcome, TurnId,
 };
-use lango_domain::failure::FailureCode;
+use lango_domain::failure::{FailureCode, NotDoneReason};
 use lango_domain::markers::CALL_NOT_RUN;
 use lango_domain::{Content, Safety};
 
+use crate::not_done::ended_denied;
 use crate::turn_log::LogEntry;
 
 /// The last turn of a log, if it has no end.
@@ -20,6 +21,8 @@ pub struct UnfinishedTurn {
     pub request: String,
     /// True if the turn has an answer, so that only its end is missing.
     pub is_answered: bool,
+    /// Set if the last calls were denied.
+    pub(crate) denied: Option<NotDoneReason>,
     /// The number of delegations so far.
     pub(crate) delegations: usize,
     /// The results of its open calls, by the callers.
@@ -35,9 +38,7 @@ pub(crate) fn find_unfinished_turn(
     let turn = log.last()?.turn.clone();
     let turn_events = log.iter().filter(|event| event.turn == turn);
     let events: Vec<&Event> = turn_events.map(|event| &**event).collect();
-    let is_end =
-        |body: &EventBody| matches!(body, EventBody::TurnDone | EventBody::TurnFailed { .. });
-    if events.iter().any(|event| is_end(&event.body)) {
+    if events.iter().any(|event| event.body.is_turn_end()) {
         return None;
     }
     let request = events.iter().find_map(|event| match &event.body {
@@ -53,6 +54,7 @@ pub(crate) fn find_unfinished_turn(
         .iter()
         .any(|event| matches!(event.body, EventBody::Answer(_)));
     Some(UnfinishedTurn {
+        denied: ended_denied(log, &turn),
         turn,
         request,
         is_answered,
@@ -65,7 +67,9 @@ impl UnfinishedTurn {
     /// Returns the event that ends the turn if it is not resumed.
     pub(crate) fn closing_body(&self) -> EventBody {
         if self.is_answered {
-            return EventBody::TurnDone;
+            return EventBody::TurnDone {
+                reason: self.denied,
+            };
         }
         EventBody::TurnFailed {
             code: FailureCode::Interrupted,

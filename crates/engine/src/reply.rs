@@ -18,6 +18,8 @@ pub(crate) struct ModelReply {
     pub text: String,
     pub calls: Vec<ToolCall>,
     pub usage: Option<Usage>,
+    /// True if the text explains why the request was not done.
+    pub is_not_done: bool,
     /// The joined label of everything the model read.
     pub label: Label,
 }
@@ -62,6 +64,7 @@ impl ReplyCollector {
             Fragment::Call(call) => self.reply.calls.push(call),
             Fragment::Thought(thought) => self.reply.thoughts.push(thought),
             Fragment::Usage(usage) => self.reply.usage = Some(usage),
+            Fragment::NotDone => self.reply.is_not_done = true,
             Fragment::Done => self.done = true,
         }
         Ok(None)

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use lango_domain::StoreError;
 use lango_domain::event::{Author, Branch, EventBody, Update};
-use lango_domain::failure::{FailureCode, FailureFamily};
+use lango_domain::failure::{FailureCode, FailureFamily, NotDoneReason};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::agent_loop::AgentOutcome;
 use crate::driver::{ActiveAgent, Driver, STOP_GRACE_PERIOD};
+use crate::not_done::ended_denied;
 use crate::progress_summary::progress_summary;
 use crate::request::NewRequest;
 use crate::tool_execution::AbortOnDrop;
@@ -52,7 +53,7 @@ impl Driver {
         let result = tokio::select! {
             biased;
             result = work => result.unwrap_or_else(|error| Err(TurnError::from_join_error(error))),
-            () = clock => Ok(()),
+            () = clock => Ok(None),
             () = self.stop.wait_until_overdue() => Err(self.stop.cause()),
         };
         if let Err(error) = self.close(&active, result).await {
@@ -65,10 +66,12 @@ impl Driver {
     async fn close(
         &self,
         active: &ActiveAgent,
-        result: Result<(), TurnError>,
+        result: Result<Option<NotDoneReason>, TurnError>,
     ) -> Result<(), StoreError> {
         let last = match result {
-            Ok(()) => Some(EventBody::TurnDone),
+            Ok(not_done) => Some(EventBody::TurnDone {
+                reason: not_done.or_else(|| self.log.read(|log| ended_denied(log, &self.log.turn))),
+            }),
             Err(failure)
                 if failure.code == FailureCode::Cancelled && self.suspend.is_cancelled() =>
             {
@@ -95,7 +98,7 @@ impl Driver {
         self: &Arc<Self>,
         active: &Arc<ActiveAgent>,
         start: StartMode,
-    ) -> Result<(), TurnError> {
+    ) -> Result<Option<NotDoneReason>, TurnError> {
         if let StartMode::New(request) = start {
             self.record_request(active, request).await?;
         }
@@ -104,12 +107,13 @@ impl Driver {
                 author,
                 content,
                 label,
+                not_done,
             } if author == active.agent => {
-                self.append(active, &label, vec![EventBody::Answer(content)])
-                    .await
+                let answer = vec![EventBody::Answer(content)];
+                self.append(active, &label, answer).await.map(|()| not_done)
             }
             // The specialist's answer is already in its own branch.
-            AgentOutcome::Answered { .. } => Ok(()),
+            AgentOutcome::Answered { not_done, .. } => Ok(not_done),
             AgentOutcome::Rejected { reason, .. } => Err(TurnError::internal(&reason)),
             AgentOutcome::Failed(failure) => Err(failure),
         }

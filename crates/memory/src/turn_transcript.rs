@@ -32,12 +32,7 @@ pub(crate) async fn load_finished_turns(
         }
         bytes *= 8;
     };
-    let is_end = |event: &Arc<Event>| {
-        matches!(
-            event.body,
-            EventBody::TurnDone | EventBody::TurnFailed { .. }
-        )
-    };
+    let is_end = |event: &Arc<Event>| event.body.is_turn_end();
     let end = events.iter().rposition(is_end).map_or(0, |at| at + 1);
     events.truncate(end);
     Ok(events)
@@ -102,9 +97,9 @@ mod tests {
         let turns = [
             ("t1", user_request("hi")),
             ("t1", answer("hello")),
-            ("t1", EventBody::TurnDone),
+            ("t1", EventBody::turn_done()),
             ("delivery-1", answer("the disk is full")),
-            ("delivery-1", EventBody::TurnDone),
+            ("delivery-1", EventBody::turn_done()),
         ];
         let events: Vec<Arc<Event>> = (1..)
             .zip(turns)

@@ -43,7 +43,6 @@ pub const OFFLINE_DESCRIPTION: &str =
 /// Explains how to connect a language model.
 pub const CONNECT_HINT: &str = "To connect a language model, set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start \
 Ollama on this machine.";
-const FIRST_REPLY_NOTE: &str = "(I am Lango's offline model, not a language model: I route requests and follow set phrases. `lango model list` says more.)";
 
 /// A size like that of other models; the offline model reads only the last messages.
 pub const WINDOW: usize = 128_000;
@@ -61,8 +60,7 @@ impl Model for OfflineModel {
     }
 }
 
-/// Appends the offered inquiry to an answer for the user, unless the request was rejected or not
-/// done.
+/// Appends the offered inquiry to an answer for the user, unless the request was rejected.
 fn with_inquiry(
     reply: OfflineReply,
     assignment: &OfflineTask<'_>,
@@ -71,11 +69,7 @@ fn with_inquiry(
     let answers_user = is_orchestrator || assignment.task.is_none();
     match (reply, assignment.inquiry) {
         (OfflineReply::Text(text), Some(question))
-            if answers_user
-                && ![REJECT_MARKER, specialist::NOT_DONE]
-                    .iter()
-                    .any(|prefix| text.starts_with(prefix))
-                && !text.contains(question) =>
+            if answers_user && !text.starts_with(REJECT_MARKER) && !text.contains(question) =>
         {
             OfflineReply::Text(format!("{text}\n\n{question}"))
         }
@@ -91,11 +85,5 @@ fn reply(request: &ModelRequest) -> OfflineReply {
     } else {
         specialist::reply(&assignment, request, request.agent == *AgentName::SINGLE)
     };
-    let reply = with_inquiry(reply, &assignment, is_orchestrator);
-    match reply {
-        OfflineReply::Text(text) if assignment.is_first && !text.starts_with(REJECT_MARKER) => {
-            OfflineReply::Text(format!("{text}\n\n{FIRST_REPLY_NOTE}"))
-        }
-        other => other,
-    }
+    with_inquiry(reply, &assignment, is_orchestrator)
 }

@@ -31,7 +31,7 @@ impl TurnMeter {
                     self.tokens_in = self.tokens_in.saturating_add(usage.input);
                     self.tokens_out = self.tokens_out.saturating_add(usage.output);
                 }
-                EventBody::TurnDone => self.end = Some("done".to_owned()),
+                EventBody::TurnDone { .. } => self.end = Some("done".to_owned()),
                 EventBody::TurnFailed { code, .. } => self.end = Some(code.to_string()),
                 _ => {}
             },

@@ -234,7 +234,7 @@ fn kind(body: &EventBody) -> &'static str {
         EventBody::User(_) => "user",
         EventBody::Answer(_) | EventBody::Report(_) => "answer",
         EventBody::Usage(_) => "usage",
-        EventBody::TurnDone | EventBody::TurnFailed { .. } => "end",
+        EventBody::TurnDone { .. } | EventBody::TurnFailed { .. } => "end",
         EventBody::ToolCall { .. } => "call",
         EventBody::ToolResult { .. } => "result",
         EventBody::Approval { .. } => "approval",

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use lango_domain::StoreError;
 use lango_domain::audit::AuditEntry;
-use lango_domain::event::{Event, EventBody, Principal, SessionId};
+use lango_domain::event::{Event, Principal, SessionId};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, StoreFuture};
 use lango_domain::session_catalog::{SessionCatalog, SessionInfo, SessionSearchHit, UsageRow};
 use rusqlite::{Connection, TransactionBehavior, params};
@@ -327,12 +327,7 @@ fn usage_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<UsageRow> {
 
 /// Truncates the events after the last turn that ended at or before `at`.
 fn whole_turns(mut events: Vec<Arc<Event>>, at: u64) -> Vec<Arc<Event>> {
-    let is_end = |event: &Arc<Event>| {
-        matches!(
-            event.body,
-            EventBody::TurnDone | EventBody::TurnFailed { .. }
-        )
-    };
+    let is_end = |event: &Arc<Event>| event.body.is_turn_end();
     let end = events
         .iter()
         .rposition(|event| event.seq <= at && is_end(event));

@@ -106,6 +106,6 @@ fn whole_turn(turn: &str, request: &str) -> Vec<NewEvent> {
     vec![
         new_event(turn, user_request(request)),
         new_event(turn, answer("as you like")),
-        new_event(turn, EventBody::TurnDone),
+        new_event(turn, EventBody::turn_done()),
     ]
 }

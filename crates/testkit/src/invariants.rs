@@ -32,7 +32,7 @@ fn check_turn_ends(events: &[Arc<Event>]) -> Vec<String> {
         let (answers, done, failed) = ends.entry(&event.turn).or_default();
         match &event.body {
             EventBody::Answer(Content { text, .. }) if !text.trim().is_empty() => *answers += 1,
-            EventBody::TurnDone => *done += 1,
+            EventBody::TurnDone { .. } => *done += 1,
             EventBody::TurnFailed { .. } => *failed += 1,
             _ => {}
         }

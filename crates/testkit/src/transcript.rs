@@ -72,7 +72,10 @@ fn event_line(event: &Event, updates: &[Update]) -> Option<String> {
         EventBody::Answer(Content { text, .. }) => format!("{author} ANSWERS: {}", truncate(text)),
         EventBody::Usage(_) => return None,
         EventBody::Thought(thought) => format!("{author} thinks: {}", truncate(&thought.text)),
-        EventBody::TurnDone => "done".to_owned(),
+        EventBody::TurnDone { reason: None } => "done".to_owned(),
+        EventBody::TurnDone {
+            reason: Some(reason),
+        } => format!("done, but {}", reason.description()),
         EventBody::TurnFailed { code, message, .. } => format!("FAILED {code}: {message}"),
     })
 }

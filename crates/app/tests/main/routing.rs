@@ -330,18 +330,11 @@ fn runs_two_steps_in_order() {
         &second,
         "{\"path\": \"b.txt\", \"bytes\": 8}",
     ));
-    assert!(
-        reply_text(&end).starts_with("path: b.txt\nbytes: 8\n"),
-        "{end:?}"
-    );
-    assert!(
-        reply_text(&end).contains("not a language model"),
-        "its first answer introduces it"
-    );
+    assert_eq!(reply_text(&end), "path: b.txt\nbytes: 8");
 }
 
 #[test]
-fn introduces_itself_only_once() {
+fn an_answer_has_nothing_but_the_answer() {
     let transfer = Tool::stub("transfer_to_agent");
     let first = vec![Message::User("hello".into())];
     let answer = reply_text(&run_model(
@@ -349,7 +342,7 @@ fn introduces_itself_only_once() {
         request("lango-orchestrator", vec![transfer], first.clone()),
     ));
     assert!(
-        answer.starts_with("Hello!") && answer.contains("not a language model"),
+        answer.starts_with("Hello!") && !answer.contains("language model"),
         "{answer}"
     );
     let mut later = first;

@@ -114,14 +114,8 @@ fn has_unfinished_turn(log: &[Arc<Event>]) -> bool {
     let Some(last) = log.last() else {
         return false;
     };
-    let turn_events = log.iter().filter(|event| event.turn == last.turn);
-    let is_end = |event: &Arc<Event>| {
-        matches!(
-            event.body,
-            EventBody::TurnDone | EventBody::TurnFailed { .. }
-        )
-    };
-    !turn_events.into_iter().any(is_end)
+    let mut turn_events = log.iter().filter(|event| event.turn == last.turn);
+    !turn_events.any(|event| event.body.is_turn_end())
 }
 
 fn answer_turn(turn: TurnId, message: OutgoingMessage<'_>) -> Result<Vec<NewEvent>, String> {
@@ -137,7 +131,7 @@ fn answer_turn(turn: TurnId, message: OutgoingMessage<'_>) -> Result<Vec<NewEven
     let answer = EventBody::Answer(message.title_and_text(MAX_ANSWER_BYTES).into());
     Ok(vec![
         event(message.delivery.message.label.clone(), answer),
-        event(Label::default(), EventBody::TurnDone),
+        event(Label::default(), EventBody::turn_done()),
     ])
 }
 

@@ -56,6 +56,15 @@ impl Approver for NoAnswer {
     }
 }
 
+/// An approver that says no.
+struct No;
+
+impl Approver for No {
+    fn ask(&self, _: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
+        async { ApprovalDecision::Denied }.boxed()
+    }
+}
+
 impl Team {
     fn new(script: &str) -> Self {
         let stores = SqliteStore::open(StoreLocation::Memory).unwrap().stores();
@@ -226,6 +235,36 @@ async fn a_call_that_nobody_allowed_fails_the_run() {
         error.contains("exec_shell") && error.contains("nobody approved"),
         "{error}"
     );
+}
+
+/// A run whose answer says that nothing was done has failed, so that its failure is delivered.
+#[tokio::test]
+async fn a_run_that_did_not_do_its_work_fails() {
+    let mut denied = Team::new(DANGEROUS);
+    denied.approver = Some(Arc::new(No));
+    let unable = Team::new("mode single\nroot says [REJECT] I have no tool for this");
+    for (team, error) in [(denied, "not approved"), (unable, "could not do it")] {
+        team.submit(RunSpec {
+            failure_deliver_to: vec!["file:failures.md".to_owned()],
+            ..prompt("build")
+        })
+        .await;
+        let run = team.run().await;
+        assert_eq!(run.state, RunState::Failed, "{error}");
+        assert!(run.error.unwrap().contains(error));
+        let query = DeliveryQuery {
+            principal: me(),
+            run: Some(run.id),
+            state: None,
+            limit: 9,
+        };
+        let sent = team.stores.automation.deliveries(query).await.unwrap();
+        let failures = sent
+            .iter()
+            .filter(|delivery| delivery.occasion == DeliveryOccasion::Failure);
+        let targets: Vec<&str> = failures.map(|delivery| delivery.target.as_str()).collect();
+        assert_eq!(targets, ["file:failures.md"], "{error}");
+    }
 }
 
 /// B121: a question waits, the user is told, and an answer lets the run go on.

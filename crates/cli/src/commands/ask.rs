@@ -54,6 +54,7 @@ pub fn run(global: &GlobalArgs, ask: &AskArgs) -> Result<ExitCode, CliError> {
     printer.print_warnings(&file_warnings);
     let spec = TurnSpec::request(request.into_turn(session, Principal::local()));
     runtime.block_on(run_turn(&assistant, spec, &mut printer))?;
+    printer.print_offline_note();
     runtime.block_on(super::wait_for_hooks(&assistant));
     runtime.block_on(super::apply_retention(&context, &assistant));
     let problems = recording.problems();

@@ -179,8 +179,41 @@ fn rejects_unknown_provider() {
     assert_eq!(TestDir::new().lango(&["ask", " "]).exit, 2);
 }
 
-/// On a fresh machine without a key or network, the offline model answers, delegates and introduces
-/// itself.
+/// A request that was not done has an exit code, and its last event a reason.
+#[test]
+fn a_request_that_is_not_done_is_told_apart() {
+    let dir = TestDir::new();
+    for (request, exit, reason) in [
+        (&["hello"][..], 0, Value::Null),
+        (&["why is the sky blue"], 1, json!("unable")),
+        (&["read the file missing.txt"], 1, json!("unable")),
+        (&["run `touch new`"], 5, json!("unable")),
+    ] {
+        let args = [&["ask", "--json", "--provider", "offline"][..], request].concat();
+        let run = dir.lango(&args);
+        assert_eq!(run.exit, exit, "{request:?}: {}", run.stdout);
+        let last: Value = serde_json::from_str(run.stdout.lines().last().unwrap()).unwrap();
+        assert_eq!(
+            (&last["type"], &last["reason"]),
+            (&json!("turn_done"), &reason),
+            "{request:?}"
+        );
+    }
+}
+
+/// A note for people, which is no part of the answer.
+#[test]
+fn a_terminal_is_told_that_no_language_model_answered() {
+    let run = TestDir::new().lango_at_terminal(&["ask", "--provider", "offline", "hello"], "");
+    assert!(
+        run.stderr.contains("not a language model"),
+        "{}",
+        run.stderr
+    );
+    assert!(!run.stdout.contains("language model"), "{}", run.stdout);
+}
+
+/// On a fresh machine without a key or network, the offline model answers and delegates.
 #[test]
 fn uses_offline_model_without_api_key() {
     for args in [
@@ -189,7 +222,7 @@ fn uses_offline_model_without_api_key() {
     ] {
         let run = TestDir::new().lango(args);
         assert!(
-            run.exit == 0 && run.stdout.contains("not a language model"),
+            run.exit == 0 && !run.stdout.contains("language model"),
             "{}{}",
             run.stdout,
             run.stderr

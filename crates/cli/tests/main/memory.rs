@@ -8,9 +8,19 @@ use crate::setup::{CommandRun, TestDir};
 const OFFLINE: [&str; 2] = ["--provider", "offline"];
 
 fn ask(dir: &TestDir, request: &[&str]) -> CommandRun {
-    let run = dir.lango(&[&["ask"], &OFFLINE[..], request].concat());
+    let run = run_ask(dir, request);
     assert_eq!(run.exit, 0, "{}{}", run.stdout, run.stderr);
     run
+}
+
+/// Sends what the offline model has no phrase for. Its answer says so.
+fn tell(dir: &TestDir, statement: &[&str]) {
+    let run = run_ask(dir, statement);
+    assert_eq!(run.exit, 1, "{}{}", run.stdout, run.stderr);
+}
+
+fn run_ask(dir: &TestDir, request: &[&str]) -> CommandRun {
+    dir.lango(&[&["ask"], &OFFLINE[..], request].concat())
 }
 
 fn observations(dir: &TestDir) -> Vec<Value> {
@@ -105,7 +115,7 @@ fn backup_restores_memory() {
 #[test]
 fn rules_observe_statements_without_a_model() {
     let dir = TestDir::new();
-    ask(&dir, &["--session", "a", "Hello! My name is Ada Lovelace."]);
+    tell(&dir, &["--session", "a", "Hello! My name is Ada Lovelace."]);
     let items = observations(&dir);
     assert_eq!(
         (&items[0]["text"], &items[0]["origin"]),
@@ -129,7 +139,7 @@ fn rules_observe_statements_without_a_model() {
 fn forget_asks_for_confirmation() {
     let dir = TestDir::new();
     ask(&dir, &["remember that I prefer tea"]);
-    ask(&dir, &["remember that the office closes at six"]);
+    tell(&dir, &["remember that the office closes at six"]);
     let run = dir.lango(&["memory", "forget", "I prefer tea"]);
     assert_eq!(run.exit, 5);
     assert!(
@@ -181,7 +191,7 @@ fn disabled_memory_removes_the_chronicler() {
         .map(|agent| &agent["name"])
         .collect();
     assert!(!names.contains(&&json!("chronicler")), "{names:?}");
-    ask(&dir, &[&off[..], &["Hello! My name is Ada."]].concat());
+    tell(&dir, &[&off[..], &["Hello! My name is Ada."]].concat());
     assert!(observations(&dir).is_empty());
     let status = dir
         .lango(&[&["memory", "status", "--json"], &off[..]].concat())

@@ -350,7 +350,7 @@ async fn the_clock_ends_a_turn_whatever_it_waits_for() {
             Stuck::Approver | Stuck::Source | Stuck::Digest | Stuck::Advisor => {
                 assert_eq!(failure_code(&updates), None, "{stuck:?}: {updates:?}");
                 assert!(
-                    matches!(updates.last(), Some(Update::Event(event)) if event.body == EventBody::TurnDone)
+                    matches!(updates.last(), Some(Update::Event(event)) if matches!(event.body, EventBody::TurnDone { .. }))
                 );
             }
             _ => assert_eq!(
@@ -381,7 +381,7 @@ async fn an_aborted_turn_leaves_no_open_call() {
     assert_eq!(calls, results);
     let second: Vec<Update> = runner.run(request()).collect().await;
     assert!(
-        matches!(second.last(), Some(Update::Event(event)) if event.body == EventBody::TurnDone),
+        matches!(second.last(), Some(Update::Event(event)) if event.body == EventBody::turn_done()),
         "{second:?}"
     );
 }

@@ -122,7 +122,7 @@ async fn the_next_turn_closes_an_interrupted_one() {
         let ends: Vec<&EventBody> = events
             .iter()
             .map(|event| &event.body)
-            .filter(|body| matches!(body, EventBody::TurnDone | EventBody::TurnFailed { .. }))
+            .filter(|body| body.is_turn_end())
             .collect();
         assert_eq!(ends.len(), 2, "interrupted after {count}");
         assert_eq!(
@@ -174,7 +174,7 @@ async fn a_turn_resumes_where_it_stopped() {
         );
         assert_eq!(
             events.last().unwrap().body,
-            EventBody::TurnDone,
+            EventBody::turn_done(),
             "interrupted after {count}"
         );
         let calls = |events: &[Arc<Event>]| {
@@ -244,12 +244,7 @@ async fn a_suspended_turn_can_be_resumed() {
             turn.suspend();
         }
     }
-    let is_end = |event: &&Arc<Event>| {
-        matches!(
-            event.body,
-            EventBody::TurnDone | EventBody::TurnFailed { .. }
-        )
-    };
+    let is_end = |event: &&Arc<Event>| event.body.is_turn_end();
     assert_eq!(log(&store).await.iter().find(is_end), None);
     let next = runner("root says picked up", shared());
     let resumed: Vec<Update> = next
@@ -257,7 +252,7 @@ async fn a_suspended_turn_can_be_resumed() {
         .collect()
         .await;
     assert!(
-        matches!(resumed.last(), Some(Update::Event(event)) if matches!(event.body, EventBody::TurnDone))
+        matches!(resumed.last(), Some(Update::Event(event)) if matches!(event.body, EventBody::TurnDone { .. }))
     );
     let events = log(&store).await;
     assert_complete(&events);

@@ -85,7 +85,7 @@ root says hi",
     let his: Vec<Update> = runner.run(request("s", "bob")).collect().await;
     assert_eq!(
         last_body(&his),
-        Some(&EventBody::TurnDone),
+        Some(&EventBody::turn_done()),
         "he does not wait for her turn"
     );
     let load = |principal: &str| {
@@ -139,7 +139,7 @@ async fn dropping_the_stream_cancels_the_turn() {
     assert!(matches!(stream.next().await, Some(Update::Event(_))));
     drop(stream);
     let next: Vec<Update> = runner.run(request("s", "local")).collect().await;
-    assert_eq!(last_body(&next), Some(&EventBody::TurnDone));
+    assert_eq!(last_body(&next), Some(&EventBody::turn_done()));
     let key = SessionKeyRef {
         session: &SessionId::new("s"),
         principal: &Principal::local(),
@@ -245,7 +245,7 @@ async fn a_full_disk_ends_the_turn() {
         let stored = store.load(key, HistoryWindow::Everything).await.unwrap();
         let stored: Vec<&Arc<Event>> = stored.iter().collect();
         assert_eq!(published, stored, "{appends} appends");
-        let ended = matches!(updates.last(), Some(Update::Event(event)) if event.body == EventBody::TurnDone);
+        let ended = matches!(updates.last(), Some(Update::Event(event)) if event.body == EventBody::turn_done());
         assert!(
             ended || matches!(updates.last(), Some(Update::StoreFailed(_))),
             "{appends} appends: {updates:?}"

@@ -181,7 +181,7 @@ impl TurnTaskSteps {
 /// Returns the final status of a task for the last event of its turn.
 fn task_end(body: &EventBody) -> Option<(TaskState, Option<String>)> {
     match body {
-        EventBody::TurnDone => Some((TaskState::Completed, None)),
+        EventBody::TurnDone { .. } => Some((TaskState::Completed, None)),
         EventBody::TurnFailed { code, .. } if code.family() == FailureFamily::Cancelled => {
             Some((TaskState::Canceled, None))
         }

@@ -48,7 +48,7 @@ impl TurnAccumulator {
                 EventBody::Approval { tool, state, .. } => {
                     self.denied.extend(denied_call(tool, *state))
                 }
-                EventBody::TurnDone => self.end = TurnEnd::Done,
+                EventBody::TurnDone { .. } => self.end = TurnEnd::Done,
                 EventBody::TurnFailed {
                     code,
                     message,

@@ -170,7 +170,7 @@ fn session_prefix(chat: &ChatRequest) -> String {
 fn matches_history(log: &[Arc<Event>], history: &[ChatMessage]) -> bool {
     let is_settled = log
         .last()
-        .is_some_and(|event| matches!(event.body, EventBody::TurnDone));
+        .is_some_and(|event| matches!(event.body, EventBody::TurnDone { .. }));
     let mut history = history.iter();
     for turn in visible_turns(log) {
         if let Some(request) = turn.request
@@ -264,7 +264,7 @@ fn import_history(gateway: &Gateway, chat: &ChatRequest) -> Vec<NewEvent> {
             bodies.push((Author::Agent(root.clone()), context_event(&chat.system)));
         }
         if !is_open {
-            bodies.push((Author::Agent(root.clone()), EventBody::TurnDone));
+            bodies.push((Author::Agent(root.clone()), EventBody::turn_done()));
         }
         let turn = TurnId::new(format!("imported-{number}"));
         events.extend(

@@ -124,7 +124,7 @@ async fn read_reply(
             Fragment::Text(text) => reply.push_str(&text),
             Fragment::Usage(reported) => *usage = Some(reported),
             Fragment::Done => return Ok(reply),
-            Fragment::Thought(_) | Fragment::Call(_) => {}
+            Fragment::Thought(_) | Fragment::Call(_) | Fragment::NotDone => {}
         }
         if reply.len() > MAX_REPLY {
             return Ok(String::new());

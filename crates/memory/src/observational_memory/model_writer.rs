@@ -109,7 +109,7 @@ async fn ask_model(
                 Fragment::Text(text) => reply.push_str(&text),
                 Fragment::Usage(reported) => usage = Some(reported),
                 Fragment::Done => return Ok(()),
-                Fragment::Thought(_) | Fragment::Call(_) => {}
+                Fragment::Thought(_) | Fragment::Call(_) | Fragment::NotDone => {}
             }
             if reply.len() > MAX_BYTES {
                 return Ok(());

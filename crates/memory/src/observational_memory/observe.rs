@@ -7,7 +7,7 @@ use futures::future::{BoxFuture, FutureExt};
 use jiff::{SignedDuration, Timestamp};
 use lango_domain::Label;
 use lango_domain::StoreError;
-use lango_domain::event::{Event, EventBody};
+use lango_domain::event::Event;
 use lango_domain::hooks::AfterTurn;
 use lango_domain::memory::{
     MemoryNote, MemoryOrigin, MemorySpeaker, MemoryWrite, NewMemory, ObservationProgress,
@@ -119,12 +119,7 @@ impl ObservationalMemory {
         let (mut tokens, mut end) = (0, events.len());
         for (at, event) in events.iter().enumerate() {
             tokens += event_tokens(event);
-            if tokens >= target_tokens
-                && matches!(
-                    event.body,
-                    EventBody::TurnDone | EventBody::TurnFailed { .. }
-                )
-            {
+            if tokens >= target_tokens && event.body.is_turn_end() {
                 end = at + 1;
                 break;
             }

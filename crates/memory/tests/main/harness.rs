@@ -129,7 +129,7 @@ impl KnowledgeHarness {
         let has_failed = bodies
             .iter()
             .any(|body| matches!(body, EventBody::TurnFailed { .. }));
-        bodies.extend((!has_failed).then_some(EventBody::TurnDone));
+        bodies.extend((!has_failed).then_some(EventBody::turn_done()));
         let new_event = |body: EventBody| {
             let (author, label) = match body {
                 EventBody::User(_) => (Author::User, Label::default()),

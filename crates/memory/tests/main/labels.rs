@@ -96,7 +96,7 @@ async fn events_keep_their_label() {
         new_event(label.clone(), EventBody::Answer(text.into()))
     });
     let new_events = answers
-        .chain([new_event(page(), EventBody::TurnDone)])
+        .chain([new_event(page(), EventBody::turn_done())])
         .collect();
     let session_key = conversation("s");
     let key = SessionKeyRef {

@@ -161,7 +161,7 @@ impl MemoryHarness {
         };
         let drafts = bodies
             .into_iter()
-            .chain([EventBody::TurnDone])
+            .chain([EventBody::turn_done()])
             .map(draft)
             .collect();
         let session = SessionId::new(session);

@@ -9,7 +9,7 @@ use super::reply::OfflineReply;
 use super::router::{OfflineRouter, Routing, RoutingDecision};
 use super::specialist::NOT_DONE;
 use super::task::{OfflineTask, unwrap_report};
-use super::{CONNECT_HINT, FIRST_REPLY_NOTE, small_talk};
+use super::{CONNECT_HINT, small_talk};
 
 /// Minimum share of the remaining score that the next agent needs after another agent rejected the
 /// request.
@@ -49,17 +49,15 @@ fn first_reply(request: &str, router: &OfflineRouter) -> OfflineReply {
         RoutingDecision::Agent(agent) => {
             transfer(agent, routing.task.as_deref(), &reasons_text(&routing))
         }
-        RoutingDecision::Direct => {
-            OfflineReply::Text(small_talk::answer(request, &team_names(router)))
-        }
+        RoutingDecision::Direct => small_talk::answer(request, &team_names(router)),
         RoutingDecision::NoAgent {
             absent: Some(agent),
-        } => OfflineReply::Text(format!(
+        } => OfflineReply::NotDone(format!(
             "This is work for the {agent}, but none of its tools is set up, so it is not in the team. The team is {}.",
             team_names(router)
         )),
         RoutingDecision::NoAgent { absent: None } => {
-            OfflineReply::Text(undecided_message(&routing, router))
+            OfflineReply::NotDone(undecided_message(&routing, router))
         }
     }
 }
@@ -143,11 +141,14 @@ fn next_part(assignment: &OfflineTask<'_>, parts: &[RequestPart]) -> OfflineRepl
                 )
             });
             let text = reports.collect::<Vec<_>>().join("\n\n");
-            let mut text = text.replace(FIRST_REPLY_NOTE, "").trim_end().to_owned();
+            let mut text = text.trim_end().to_owned();
             for part in parts.iter().skip(done.len()) {
                 text.push_str(&format!("\n\nNot done: {}", part.task));
             }
-            OfflineReply::Text(text)
+            match all_succeeded {
+                true => OfflineReply::Text(text),
+                false => OfflineReply::NotDone(text),
+            }
         }
     }
 }
@@ -174,7 +175,7 @@ fn after_failure(
         Some(next) if next.score >= MIN_RETRY_SHARE * total => {
             transfer(&next.agent, None, &reasons_text(&routing))
         }
-        _ => OfflineReply::Text(not_done_message(
+        _ => OfflineReply::NotDone(not_done_message(
             &tried,
             unwrap_report(&result.content.text),
             routing.task.is_some(),

@@ -9,6 +9,8 @@ use super::{MODEL, PROVIDER};
 #[derive(Clone, Debug, PartialEq)]
 pub enum OfflineReply {
     Text(String),
+    /// The text explains why the request was not done.
+    NotDone(String),
     Call {
         name: String,
         arguments: Value,
@@ -23,6 +25,7 @@ impl OfflineReply {
         let mut fragments = Vec::new();
         match self {
             Self::Text(text) => fragments.push(Fragment::Text(text)),
+            Self::NotDone(text) => fragments.extend([Fragment::Text(text), Fragment::NotDone]),
             Self::Call {
                 name,
                 arguments,

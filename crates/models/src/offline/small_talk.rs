@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use super::reply::OfflineReply;
 use super::words::{RequestWord, is_unspaced, normalize, split_words, stem, truncate};
 
 /// Maximum number of further words in a greeting, and of further characters in scripts without
@@ -52,7 +53,7 @@ fn parse_line(text: &'static str) -> Option<SmallTalkLine> {
 }
 
 /// Returns the answer to a request that needs no tool, in its language.
-pub fn answer(request: &str, agents: &str) -> String {
+pub fn answer(request: &str, agents: &str) -> OfflineReply {
     let words = split_words(&truncate(request));
     let known = LINES.iter().find(|line| {
         line.category != OTHER
@@ -67,7 +68,11 @@ pub fn answer(request: &str, agents: &str) -> String {
             .iter()
             .find(|line| line.category == OTHER && line.language == language)
     });
-    line.map_or(String::new(), |line| line.reply.replace("{agents}", agents))
+    let text = line.map_or(String::new(), |line| line.reply.replace("{agents}", agents));
+    match known {
+        Some(_) => OfflineReply::Text(text),
+        None => OfflineReply::NotDone(text),
+    }
 }
 
 impl SmallTalkLine {
@@ -134,12 +139,25 @@ mod tests {
             ("ありがとうございます", "どういたしまして"),
             ("Bonjour", "Bonjour !"),
             ("who are you?", "I am Lango"),
+        ] {
+            let OfflineReply::Text(answer) = answer(request, "planner") else {
+                panic!("{request}");
+            };
+            assert!(answer.starts_with(prefix), "{request}: {answer}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_needs_a_language_model_is_not_done() {
+        for (request, prefix) in [
             ("warum ist der Himmel blau", "Dafür braucht es"),
             ("pourquoi le ciel est bleu", "Cela ne demande pas"),
             ("why is the sky blue", "That needs no tool"),
             ("空はなぜ青いの", "道具は"),
         ] {
-            let answer = answer(request, "planner");
+            let OfflineReply::NotDone(answer) = answer(request, "planner") else {
+                panic!("{request}");
+            };
             assert!(answer.starts_with(prefix), "{request}: {answer}");
         }
     }

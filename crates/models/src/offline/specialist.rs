@@ -43,6 +43,7 @@ pub fn reply(assignment: &OfflineTask<'_>, request: &ModelRequest, is_alone: boo
                 reason: None,
             }
         }
+        _ if has_failed => OfflineReply::NotDone(report(done, &planned)),
         _ => OfflineReply::Text(report(done, &planned)),
     }
 }
@@ -57,7 +58,7 @@ fn no_matching_phrase(
     let text = assignment.task.unwrap_or(assignment.request);
     let (best, best_share, own_share) = rate_fit(text, agent);
     if is_alone && best == DIRECT {
-        return OfflineReply::Text(small_talk::answer(text, agent));
+        return small_talk::answer(text, agent);
     }
     let belongs_to_another = best != agent
         && best != DIRECT
@@ -68,7 +69,7 @@ fn no_matching_phrase(
             "{REJECT_MARKER} this looks like work for the {best}"
         ));
     }
-    OfflineReply::Text(explanation(agent, &request.tools))
+    OfflineReply::NotDone(explanation(agent, &request.tools))
 }
 
 fn rate_fit(text: &str, agent: &str) -> (&'static str, f32, f32) {

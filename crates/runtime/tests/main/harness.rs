@@ -112,7 +112,7 @@ pub fn approvals(events: &[Arc<Event>]) -> Vec<ApprovalState> {
 /// Returns `done`, or the code and the hint of the failure.
 pub fn end(events: &[Arc<Event>]) -> (String, String) {
     match events.last().map(|event| &event.body) {
-        Some(EventBody::TurnDone) => ("done".to_owned(), String::new()),
+        Some(EventBody::TurnDone { .. }) => ("done".to_owned(), String::new()),
         Some(EventBody::TurnFailed { code, hint, .. }) => (code.to_string(), hint.clone()),
         other => panic!("the turn did not end: {other:?}"),
     }

@@ -100,10 +100,7 @@ pub fn turns_after(
             event_rows::event(row, &session),
         )?;
         let Some(event) = event else { continue };
-        let is_end = matches!(
-            event.body,
-            EventBody::TurnDone | EventBody::TurnFailed { .. }
-        );
+        let is_end = event.body.is_turn_end();
         events.push(event);
         if is_end {
             whole = events.len();

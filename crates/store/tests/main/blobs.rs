@@ -33,7 +33,7 @@ async fn attach(store: &SqliteStore, session: &str) -> Option<Vec<u8>> {
     };
     let drafts = vec![
         new_event("t", EventBody::User(content)),
-        new_event("t", EventBody::TurnDone),
+        new_event("t", EventBody::turn_done()),
     ];
     store.append(key, drafts).await.unwrap();
     let read = store.blob(key, &blob).await.unwrap();

@@ -41,7 +41,7 @@ async fn fill(store: &SqliteStore) {
             new_event("t2", user_request("more")),
             new_event("t2", EventBody::Usage(usage.clone())),
             new_event("t2", call.clone()),
-            new_event("t2", EventBody::TurnDone),
+            new_event("t2", EventBody::turn_done()),
         ];
         store
             .append(

@@ -42,7 +42,7 @@ mod setup {
         let drafts = vec![
             new_event(turn, user_request(text)),
             new_event(turn, answer("as you like")),
-            new_event(turn, lango_domain::event::EventBody::TurnDone),
+            new_event(turn, lango_domain::event::EventBody::turn_done()),
         ];
         let key = SessionKeyRef {
             session: &id(session),

@@ -52,7 +52,7 @@ async fn attach(sessions: &dyn SessionStore, key: &SessionKey, attachment: Attac
     content.attach(attachment);
     let events = ["t1", "t1"]
         .into_iter()
-        .zip([EventBody::User(content), EventBody::TurnDone]);
+        .zip([EventBody::User(content), EventBody::turn_done()]);
     let events = events.map(|(turn, body)| new_event(turn, body)).collect();
     append_at(sessions, key, seconds(1), events).await;
 }

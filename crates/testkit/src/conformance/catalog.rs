@@ -166,7 +166,7 @@ async fn search_finds_requests_and_answers(stores: &Stores) {
                 },
             ),
             new_event("t", super::answer(answer)),
-            new_event("t", EventBody::TurnDone),
+            new_event("t", EventBody::turn_done()),
         ]
     };
     let old = answered("Green TEA in ÄPFELN", "hot 100%");

@@ -98,7 +98,7 @@ async fn events_load_in_the_order_of_appends(store: &dyn SessionStore) {
             vec![
                 new_event("t1", call),
                 new_event("t1", answer("hot")),
-                new_event("t1", EventBody::TurnDone),
+                new_event("t1", EventBody::turn_done()),
             ],
         )
         .await,
@@ -185,7 +185,7 @@ async fn the_newest_turns_are_always_loaded(store: &dyn SessionStore) {
             vec![
                 new_event(turn, user_request("q")),
                 new_event(turn, answer("a")),
-                new_event(turn, EventBody::TurnDone),
+                new_event(turn, EventBody::turn_done()),
             ],
         )
         .await;

@@ -37,7 +37,7 @@ async fn message_is_an_answer_of_the_automator_exactly_once() {
         }),
         ..harness.channels()
     };
-    let turn = [user_request("hi"), answer("hello"), EventBody::TurnDone];
+    let turn = [user_request("hi"), answer("hello"), EventBody::turn_done()];
     let turn = turn.map(|body| new_event("t1", body)).to_vec();
     let local = key("local");
     harness.sessions.append(local.as_ref(), turn).await.unwrap();
@@ -60,7 +60,7 @@ async fn message_is_an_answer_of_the_automator_exactly_once() {
     assert_ne!(log[3].author, Author::User);
     assert_ne!(log[3].turn, TurnId::new("t1"));
     assert!(log[3].label.is_untrusted(), "the label stays with the text");
-    assert_eq!(log[4].body, EventBody::TurnDone);
+    assert_eq!(log[4].body, EventBody::turn_done());
     assert_eq!(*published.lock().unwrap(), 2);
 }
 

@@ -293,7 +293,7 @@ fn legacy_events(
 ) -> Vec<Event> {
     let author = replay_author(message, root);
     let is_answer = matches!(message.body(), EventBody::Answer(_));
-    let bodies = std::iter::once(message.body()).chain(is_answer.then_some(EventBody::TurnDone));
+    let bodies = std::iter::once(message.body()).chain(is_answer.then_some(EventBody::turn_done()));
     let event = |body| Event {
         v: EVENT_VERSION,
         seq: 0,
