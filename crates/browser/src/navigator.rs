@@ -17,7 +17,7 @@ use crate::page::Page;
 use crate::page::outline::{OUTLINE_TOKENS, OutlineRegion, PageOutline};
 use crate::page::screenshot::ScreenshotOptions;
 use crate::page::settle::ActionMark;
-use crate::refs::RefTable;
+use crate::refs::{ElementRef, RefTable};
 use crate::tab_state::{Tab, TabId};
 
 /// Time to wait for the content of a page that is opened.
@@ -169,17 +169,19 @@ impl Navigator {
         session.page()?.screenshot(options).await
     }
 
-    /// Returns the host of the page that is open in a session; empty if there is none. The session may be
-    /// in use.
-    pub fn current_host(&self, key: &SessionKey) -> String {
+    /// Returns the host of the document that a reference belongs to, or of the page that is open in a session;
+    /// empty if there is none. The session may be in use.
+    pub fn current_host(&self, key: &SessionKey, element: Option<ElementRef>) -> String {
         let pages = self
             .lock_sessions()
             .get(key)
             .map(|entry| Arc::clone(&entry.pages));
         let page = pages.and_then(|pages| pages.try_lock().ok()?.page().ok());
-        let url = page.and_then(|page| Url::parse(&page.url()).ok());
-        url.and_then(|url| url.host_str().map(str::to_owned))
-            .unwrap_or_default()
+        let host = page.and_then(|page| match element {
+            Some(element) => page.host_of(element).ok()?,
+            None => Url::parse(&page.url()).ok()?.host_str().map(str::to_owned),
+        });
+        host.unwrap_or_default()
     }
 
     /// Checks an address before it is opened. The proxy checks it again when it connects.

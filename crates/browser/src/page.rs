@@ -209,6 +209,13 @@ impl Page {
         }
     }
 
+    /// Returns the host of the document that a reference belongs to; `None` for a document without one, such
+    /// as a frame that a script wrote.
+    pub fn host_of(&self, element: ElementRef) -> Result<Option<String>> {
+        let url = url::Url::parse(&self.frame(&self.frame_of(element)?)?.url).ok();
+        Ok(url.and_then(|url| url.host_str().map(str::to_owned)))
+    }
+
     /// Calls a function about an element and returns its result; a result with an error fails.
     pub async fn call_on(&self, element: ElementRef, name: &str, mut args: Value) -> Result<Value> {
         let frame = self.frame_of(element)?;

@@ -7,6 +7,7 @@ mod navigate;
 mod observe;
 mod screenshot;
 mod search;
+mod typing;
 
 use std::sync::Arc;
 

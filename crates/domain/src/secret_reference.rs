@@ -269,6 +269,13 @@ fn host_matches(bound: &str, host: &str) -> bool {
     }
 }
 
+fn shown_host(host: &str) -> &str {
+    match host {
+        "" => "a page without a host",
+        host => host,
+    }
+}
+
 /// An error of the use of a secret, phrased for the model that wrote the reference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
@@ -284,7 +291,7 @@ pub enum SecretError {
         tool: String,
         tools: Vec<String>,
     },
-    #[error("the secret `{name}` may not be sent to {host}; it is bound to {}", .hosts.join(", "))]
+    #[error("the secret `{name}` may not be sent to {}; it is bound to {}", shown_host(.host), .hosts.join(", "))]
     OtherHost {
         name: SecretName,
         host: String,

@@ -179,12 +179,12 @@
   L.prepareField = ({ ref, text, secret }) => {
     const el = L.element(ref);
     if (!el) return L.stale(ref);
-    if (secret) L.secrets.add(el);
     const isField = ["INPUT", "TEXTAREA"].includes(el.tagName);
     const field = isField || el.isContentEditable ? el : el.querySelector("input:not([type=hidden]), textarea, [contenteditable]");
     if (!field) return { error: `${L.describeAny(el)} takes no text`, next: L.next };
     if (field.matches(":disabled") || field.readOnly) return { error: `${L.describeAny(field)} cannot be changed`, next: L.next };
     if (["checkbox", "radio", "submit", "button", "file", "image", "reset"].includes(field.type)) return { error: `${L.describeAny(field)} takes no text`, next: L.next };
+    if (secret) L.secrets.add(el).add(field);
     field.focus({ preventScroll: false });
     if (["date", "time", "datetime-local", "month", "week", "color", "range"].includes(field.type)) {
       setValue(field, text);

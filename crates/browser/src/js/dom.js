@@ -5,7 +5,7 @@
   L.byRef = new Map();
   L.refs = new WeakMap();
   // Fields that hold a secret: outlines and screenshots do not show their values.
-  L.secrets = new WeakSet();
+  L.secrets = new Set();
   // What each reference was shown as, to find its successor.
   L.described = new Map();
   L.next = 1;

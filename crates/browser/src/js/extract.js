@@ -115,7 +115,33 @@
     } catch { return null; }
   };
 
-  // Draws references next to their elements, and covers fields that hold a secret, for a screenshot.
+  // Turns fields that hold a secret into grey boxes for a screenshot. A filter covers what is inside, wherever it is.
+  let covered = [];
+  L.coverSecrets = () => {
+    covered = [...L.secrets].filter((el) => el.isConnected).map((el) => [el, el.getAttribute("style")]);
+    for (const [el] of covered) for (const [name, value] of [["transition", "none"], ["animation", "none"], ["background", "#808080"], ["filter", "contrast(0)"]]) el.style.setProperty(name, value, "important");
+    return { covered: covered.length };
+  };
+  L.uncoverSecrets = () => {
+    for (const [el, style] of covered) style === null ? el.removeAttribute("style") : el.setAttribute("style", style);
+    covered = [];
+    return {};
+  };
+  // All text of the document, with the values of fields that are not covered.
+  L.allText = () => {
+    let text = "";
+    const visit = (node) => {
+      if (node.nodeType === 3) text += node.data;
+      if (L.secrets.has(node) || ["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE"].includes(node.tagName)) return;
+      if (["INPUT", "TEXTAREA"].includes(node.tagName) && node.type !== "password" && node.type !== "hidden") text += ` ${node.value} `;
+      for (const child of node.childNodes) visit(child);
+      if (node.shadowRoot) visit(node.shadowRoot);
+    };
+    visit(document);
+    return { text };
+  };
+
+  // Draws references next to their elements, for a screenshot.
   L.decorate = ({ refs, next }) => {
     L.next = Math.max(L.next, next);
     const host = document.createElement("div");
@@ -134,13 +160,11 @@
       }
       root.append(box);
     };
-    let masked = 0;
-    for (const el of document.querySelectorAll("input, textarea")) if (L.secrets.has(el)) { draw(el, "background:#444"); masked++; }
     if (refs) for (const [ref, weak] of L.byRef) { const el = weak.deref(); if (el?.isConnected && L.isShown(el) && el.tagName !== "IFRAME") draw(el, "border:1px solid #c00", `e${ref}`); }
-    if (!root.childNodes.length) return { drawn: false, masked };
+    if (!root.childNodes.length) return { drawn: false };
     document.documentElement.append(host);
     L.decoration = host;
-    return { drawn: true, masked };
+    return { drawn: true };
   };
   L.undecorate = () => { L.decoration?.remove(); L.decoration = null; return {}; };
 

@@ -2,11 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use lango_text::secret_redactor::SecretRedactor;
 use serde_json::{Value, json};
 
 use super::{Page, check};
 use crate::error::{BrowserError, Result};
 use crate::refs::ElementRef;
+use crate::tab_state::FrameId;
 
 /// Tallest picture of a whole page. Models scale larger pictures down until nothing can be read.
 const MAX_HEIGHT: f64 = 8_000.0;
@@ -29,11 +31,50 @@ impl Page {
         let frame = self.main_frame();
         let args = json!({ "refs": options.has_refs, "next": 0 });
         let decorated = check(self.call(&frame, "decorate", args).await?)?;
-        let taken = self.capture(options).await;
+        let covered = self.call_in_all_frames("coverSecrets").await;
+        let taken = match covered {
+            Ok(_) => self.capture(options).await,
+            Err(error) => Err(error),
+        };
+        let _ = self.call_in_all_frames("uncoverSecrets").await;
         if decorated["drawn"] == true {
             let _ = self.call(&frame, "undecorate", Value::Null).await;
         }
         taken
+    }
+
+    /// Fails if the page shows the value of a secret outside of the fields that a picture covers.
+    pub async fn check_shows_no_secret(&self, redactor: &SecretRedactor) -> Result<()> {
+        if redactor.is_empty() {
+            return Ok(());
+        }
+        let texts = self.call_in_all_frames("allText").await?;
+        let mut texts = texts.iter().filter_map(|answer| answer["text"].as_str());
+        match texts.any(|text| redactor.finds_in(text)) {
+            true => Err(BrowserError::action(
+                "the page shows the value of a secret, so no picture is taken; browser_observe reads the page without it",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Calls a function of the script in each frame. Frames that disappear meanwhile are left out.
+    async fn call_in_all_frames(&self, name: &str) -> Result<Vec<Value>> {
+        let frames: Vec<_> = self.with_tab(|tab| tab.frames.keys().cloned().collect())?;
+        let mut answers = Vec::new();
+        for frame in frames {
+            match self.call(&frame, name, Value::Null).await {
+                Ok(answer) => answers.push(answer),
+                Err(error) if self.has_frame(&frame) => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(answers)
+    }
+
+    fn has_frame(&self, frame: &FrameId) -> bool {
+        let found = self.with_tab(|tab| tab.frames.contains_key(frame));
+        found.unwrap_or_default()
     }
 
     async fn capture(&self, options: ScreenshotOptions) -> Result<Vec<u8>> {

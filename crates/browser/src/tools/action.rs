@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lango_domain::{Destination, OutgoingData, Safety, Tool, ToolContext, ToolError, ToolOutput};
+use lango_domain::{
+    Destination, OutgoingData, Safety, SecretField, Tool, ToolContext, ToolError, ToolOutput,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::intent::action_intent;
+use super::typing::{check_secret_use, type_text};
 use super::{find_element, page_output, session_of};
 use crate::error::{BrowserError, Result};
 use crate::navigator::{Navigator, SessionPages};
@@ -66,7 +69,7 @@ pub(super) struct ActionArgs {
     pub r#ref: Option<String>,
     /// A CSS selector that matches one element, instead of `ref`.
     pub selector: Option<String>,
-    /// Depends on the action.
+    /// Depends on the action. To type a secret, write its reference, such as {{secret:NAME}}.
     pub text: Option<String>,
     /// The key to press.
     pub key: Option<String>,
@@ -98,9 +101,11 @@ pub(super) fn tool(navigator: &Arc<Navigator>) -> Tool {
         let navigator = Arc::clone(&describe);
         async move {
             let session = session_of(&navigator, &context).await;
+            check_secret_use(&args, &context.redactor)?;
             Ok(action_intent(&navigator, &session.page()?, &args).await?)
         }
     })
+    .with_secret_fields([SecretField::Text("text")])
     .with_untrusted_output()
     .with_outgoing_in(move |context, args: ActionArgs| outgoing_text(&outgoing, context, args))
     .with_phrases([
@@ -128,26 +133,13 @@ fn outgoing_text(
         ActionKind::Press => args.key,
         _ => args.text.filter(|_| sends),
     };
-    let host = navigator.current_host(&context.session_key());
+    // A reference stays with its document, so the host is still the same when the action runs.
+    let element = args.r#ref.as_deref();
+    let element = element.and_then(|text| ElementRef::parse(text).ok());
+    let host = navigator.current_host(&context.session_key(), element);
     data.map(|data| OutgoingData {
         to: Destination::Configured(vec![host]),
         data,
-    })
-}
-
-/// The text to type. This is the place where a reference to a secret becomes its value: the value is
-/// never part of the call, and outlines and screenshots do not show the field.
-struct TypedText {
-    text: String,
-    is_secret: bool,
-}
-
-fn typed_text(args: &ActionArgs) -> Result<TypedText> {
-    let text = args.text.clone();
-    let text = text.ok_or_else(|| BrowserError::action("the action type needs a text"))?;
-    Ok(TypedText {
-        text,
-        is_secret: false,
     })
 }
 
@@ -157,6 +149,7 @@ async fn act(
     args: ActionArgs,
 ) -> std::result::Result<ToolOutput, ToolError> {
     let mut session = session_of(navigator, context).await;
+    check_secret_use(&args, &context.redactor)?;
     let page = session.page()?;
     if !matches!(
         args.action,
@@ -174,7 +167,10 @@ async fn act(
         return Ok(page_output(&session.page()?, text));
     }
     let mark = page.mark();
-    let said = run_action(navigator, &page, &args, limit).await;
+    let said = match args.action {
+        ActionKind::Type => type_text(&page, &args, &context.redactor).await,
+        _ => run_action(navigator, &page, &args, limit).await,
+    };
     if let Err(error @ BrowserError::Action(_)) = &said {
         // A failed step may have changed the page: nothing is lost, and the agent sees why.
         return Err(ToolError(error.to_string()));
@@ -231,7 +227,7 @@ async fn run_action(
             };
             page.click(click).await?;
         }
-        ActionKind::Type | ActionKind::Select | ActionKind::Check => {
+        ActionKind::Select | ActionKind::Check => {
             return edit_field(page, needed()?, args).await;
         }
         ActionKind::Press => {
@@ -249,7 +245,7 @@ async fn run_action(
         ActionKind::Wait => page.wait_for_text(args.text.as_deref(), limit).await?,
         ActionKind::Dialog => answer_dialog(page, args).await?,
         ActionKind::Eval => return evaluate(navigator, page, args).await,
-        ActionKind::Tab => {}
+        ActionKind::Tab | ActionKind::Type => {}
     }
     Ok(String::new())
 }
@@ -268,13 +264,6 @@ async fn evaluate(navigator: &Navigator, page: &Page, args: &ActionArgs) -> Resu
 
 async fn edit_field(page: &Page, element: ElementRef, args: &ActionArgs) -> Result<String> {
     match args.action {
-        ActionKind::Type => {
-            let typed = typed_text(args)?;
-            page.fill(element, &typed.text, typed.is_secret).await?;
-            if let Some(key) = &args.key {
-                page.press(&KeyPress::parse(key)?).await?;
-            }
-        }
         ActionKind::Select => {
             let text = args.text.as_deref();
             let text =

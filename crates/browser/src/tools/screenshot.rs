@@ -81,6 +81,7 @@ async fn screenshot(
         width: args.width.map(|width| width.clamp(100, MAX_WIDTH)),
         is_png: false,
     };
+    page.check_shows_no_secret(&context.redactor).await?;
     let bytes = page.screenshot(options).await?;
     let host = url::Url::parse(&page.url()).ok();
     let host = host.and_then(|url| url.host_str().map(str::to_owned));

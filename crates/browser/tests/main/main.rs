@@ -9,4 +9,6 @@ mod hostile;
 #[cfg(test)]
 mod outline;
 #[cfg(test)]
+mod secrets;
+#[cfg(test)]
 mod setup;

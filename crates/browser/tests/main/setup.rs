@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use lango_browser::{BrowserOptions, BrowserSettings, Navigator, NavigatorParts, tools};
-use lango_domain::{Intent, Tool, ToolContext, ToolOutput};
+use lango_domain::{Intent, SecretField, Tool, ToolContext, ToolOutput};
 use lango_net::AddressPolicy;
 use lango_testkit::tool_context_for;
 use serde_json::{Value, json};
@@ -164,6 +164,16 @@ impl Fixture {
     pub async fn intent(&self, tool: &str, args: Value) -> Result<Intent, String> {
         let intent = self.tool(tool).intent(self.context.clone(), args);
         intent.await.map_err(|error| error.0)
+    }
+
+    pub fn secret_fields(&self, tool: &str) -> Vec<SecretField> {
+        self.tool(tool).secret_fields.clone()
+    }
+
+    /// Returns the hosts that an action would send its text to.
+    pub fn hosts(&self, args: &Value) -> Vec<String> {
+        let outgoing = self.tool("browser_action").outgoing(&self.context, args);
+        outgoing.unwrap().to.known_hosts()
     }
 
     pub async fn open(&self, server: &TestServer, html: &str) -> String {
