@@ -58,6 +58,8 @@ enum Bench {
         #[arg(long, default_value_t = 1000)]
         kills: usize,
     },
+    /// Start a chain with USDC on loopback, to try payments by hand; needs `cargo xtask peers`.
+    Chain(vault::chain::ChainOptions),
     /// Make one payment; this is the process that `vault` kills.
     #[command(hide = true)]
     VaultChild(vault::VaultChild),
@@ -167,6 +169,7 @@ fn measure() -> Result<()> {
         Bench::Kill { kills } => kill::run(kills),
         Bench::KillChild(child) => kill::child(&child),
         Bench::Vault { kills } => vault::run(kills),
+        Bench::Chain(options) => vault::chain::run(&options),
         Bench::VaultChild(child) => vault::child(&child),
         Bench::Faults => faults::run(),
         Bench::FaultsChild(child) => faults::child(&child),

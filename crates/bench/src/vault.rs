@@ -1,10 +1,12 @@
 //! `lango-bench vault`: kills a process inside `payment_send`, loses the answer of a paid request, and offers
 //! hostile prices. Runs on a real chain on loopback; `cargo xtask peers` installs it.
 
+pub mod chain;
 mod resources;
 mod wallet;
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -85,7 +87,7 @@ fn kill_payments(kills: usize) -> Result<serde_json::Value> {
     let store = folder.path().join("ledger.sqlite");
     let started = Instant::now();
     // One payment without a kill: its time is the range of the kills.
-    let whole = run_child(&store, &chain.url(), "whole", None)?;
+    let (whole, _) = run_child(&store, &chain.url(), "whole", None)?;
     ensure!(
         chain.balance(PAYEE) == AMOUNT,
         "a payment without a kill is made"
@@ -95,8 +97,8 @@ fn kill_payments(kills: usize) -> Result<serde_json::Value> {
     let micros = u64::try_from(whole.as_micros())?.max(2) * 11 / 10;
     for number in 0..kills {
         let after = Duration::from_micros(rng.next() % micros);
-        let time = run_child(&store, &chain.url(), &format!("c{number}"), Some(after))?;
-        killed += usize::from(time >= after);
+        let (_, was_killed) = run_child(&store, &chain.url(), &format!("c{number}"), Some(after))?;
+        killed += usize::from(was_killed);
     }
     let payments = open(&store, &chain.url(), &keys)?;
     let counts = runtime()?.block_on(settle_all(&payments, &chain, kills))?;
@@ -165,13 +167,14 @@ fn authorizations(chain: &UsdcChain) -> usize {
         .map_or(0, Vec::len)
 }
 
-/// Runs the child, and kills it some time after it began to pay. Returns the time that it paid.
+/// Runs the child, and kills it some time after it began to pay. Returns the time that it paid, and whether it
+/// was killed before its end.
 fn run_child(
     store: &Path,
     url: &str,
     call: &str,
     kill_after: Option<Duration>,
-) -> Result<Duration> {
+) -> Result<(Duration, bool)> {
     let mut child = Command::new(std::env::current_exe()?)
         .arg("vault-child")
         .arg("--store")
@@ -184,16 +187,15 @@ fn run_child(
     let output = child.stdout.take().context("the child has an output")?;
     BufReader::new(output).read_line(&mut String::new())?;
     let started = Instant::now();
-    match kill_after {
-        None => ensure!(child.wait()?.success(), "the payment fails"),
-        Some(time) => {
-            std::thread::sleep(time);
-            // SIGKILL: nothing is cleaned up.
-            let _ = child.kill();
-            child.wait()?;
-        }
-    }
-    Ok(started.elapsed())
+    let Some(time) = kill_after else {
+        ensure!(child.wait()?.success(), "the payment fails");
+        return Ok((started.elapsed(), false));
+    };
+    std::thread::sleep(time);
+    // SIGKILL: nothing is cleaned up.
+    let _ = child.kill();
+    let status = child.wait()?;
+    Ok((started.elapsed(), status.signal().is_some()))
 }
 
 fn open(store: &Path, url: &str, keys: &Arc<BenchKeys>) -> Result<Arc<Payments>> {

@@ -44,9 +44,9 @@ const PROXY_ADMIN: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8"
 /// The block with a transaction is made after the answer to it.
 const MINED_WITHIN: Duration = Duration::from_secs(20);
 
-/// A running chain. It ends with this value.
+/// A running chain. If it was started with this value, it ends with it.
 pub struct UsdcChain {
-    child: Child,
+    child: Option<Child>,
     pub port: u16,
 }
 
@@ -82,13 +82,26 @@ impl UsdcChain {
     /// # Panics
     /// If the chain does not start.
     pub fn start() -> Self {
+        Self::start_on(0)
+    }
+
+    /// Starts it on a port of this machine; 0 for any.
+    ///
+    /// # Panics
+    /// If the chain does not start.
+    pub fn start_on(port: u16) -> Self {
         let peers = payment_peers();
-        let chain = Self::spawn(&peers);
+        let chain = Self::spawn(&peers, port);
         chain.deploy(&peers.join("usdc"));
         chain
     }
 
-    fn spawn(peers: &Path) -> Self {
+    /// Uses a chain that another process started.
+    pub fn connect(port: u16) -> Self {
+        Self { child: None, port }
+    }
+
+    fn spawn(peers: &Path, port: u16) -> Self {
         let scope = peers.join("node_modules/@foundry-rs");
         let packages = fs::read_dir(scope).into_iter().flatten().flatten();
         let program = packages
@@ -96,7 +109,8 @@ impl UsdcChain {
             .find(|program| program.exists() && !program.to_string_lossy().contains("/anvil/"))
             .unwrap_or_else(|| panic!("anvil is not installed; run `cargo xtask peers`"));
         let mut child = Command::new(program)
-            .args(["--chain-id", "8453", "--port", "0", "--host", "127.0.0.1"])
+            .args(["--chain-id", "8453", "--host", "127.0.0.1"])
+            .args(["--port", &port.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -121,6 +135,7 @@ impl UsdcChain {
         let port = port.unwrap_or_else(|| panic!("anvil does not listen"));
         // The rest of the output is read, or anvil would stop when the pipe is full.
         std::thread::spawn(move || lines.for_each(drop));
+        let child = Some(child);
         Self { child, port }
     }
 
@@ -270,8 +285,10 @@ impl UsdcChain {
 
 impl Drop for UsdcChain {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 

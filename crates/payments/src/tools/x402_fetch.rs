@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use lango_domain::payments::UsdcAmount;
 use lango_domain::{
-    Destination, Intent, OutgoingData, Safety, Tool, ToolContext, ToolError, ToolOutput,
+    Destination, Intent, OutgoingData, Safety, SecretField, Tool, ToolContext, ToolError,
+    ToolOutput,
 };
 use lango_net::parse_url;
 use lango_text::sanitize::truncated_line;
@@ -32,7 +33,7 @@ struct X402FetchArgs {
     /// The body of the request.
     #[serde(default)]
     body: Option<String>,
-    /// Headers of the request.
+    /// Headers of the request. A value may be a reference to a secret.
     #[serde(default)]
     headers: BTreeMap<String, String>,
     /// The most that it may cost, in USDC, such as "0.05".
@@ -74,6 +75,7 @@ pub(super) fn payment_x402_fetch(payments: Arc<Payments>) -> Tool {
             data: data.join("\n"),
         }
     })
+    .with_secret_fields([SecretField::Values("headers")])
     .with_single_approval()
     .with_untrusted_output()
     .with_phrases([

@@ -63,7 +63,8 @@ pub enum FetchOutcome {
 impl ResourceRequest {
     /// Returns what identifies the request, so that a lost answer is found again.
     fn key(&self) -> String {
-        let text = [&self.method, &self.url, self.body.as_deref().unwrap_or("")].join("\n");
+        let method = self.method.to_ascii_uppercase();
+        let text = [&method, &self.url, self.body.as_deref().unwrap_or("")].join("\n");
         format!("x402:{}", keccak256(text))
     }
 
