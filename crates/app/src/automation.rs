@@ -176,6 +176,7 @@ pub fn build_scheduler(
     let workflows: Arc<dyn RunExecutor> = Arc::new(workflows);
     let executor = ActionExecutor {
         turns,
+        is_background_enabled: settings.background.enabled,
         workflows: settings.workflow.enabled.then_some(workflows),
     };
     let mut channels = delivery_channels(loaded, environment, &options);

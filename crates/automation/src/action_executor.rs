@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lango_domain::StoreError;
-use lango_domain::automation::{JobAction, Run, SessionMode};
+use lango_domain::automation::{JobAction, Run, RunKind, SessionMode};
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::session::SessionKey;
 
@@ -17,6 +17,7 @@ use crate::turn_work::{TurnWork, TurnWorker};
 /// Delivers reminders, runs prompts as turns, and passes workflows on.
 pub struct ActionExecutor {
     pub turns: TurnWorker,
+    pub is_background_enabled: bool,
     /// `None` if workflows are disabled.
     pub workflows: Option<Arc<dyn RunExecutor>>,
 }
@@ -28,6 +29,10 @@ impl RunExecutor for ActionExecutor {
         context: &'a RunContext,
     ) -> BoxFuture<'a, Result<RunOutcome, StoreError>> {
         async move {
+            if run.kind == RunKind::Background && !self.is_background_enabled {
+                let error = "background tasks are disabled (background.enabled)";
+                return Ok(RunOutcome::failed(error));
+            }
             match &run.spec.action {
                 // The end of the run stores the delivery; nothing else is to be done.
                 JobAction::Reminder { text } => Ok(RunOutcome::Done {

@@ -13,6 +13,7 @@ use lango_domain::{Clock, Label, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::run_meter::RunMeter;
+use crate::scheduler::OutboxLoop;
 use crate::timeout::ActivityClock;
 
 /// Does the work of runs. The same run is executed again after a crash, so an executor first looks at what
@@ -84,6 +85,8 @@ pub struct RunContext {
     pub suspend: CancellationToken,
     /// Cancelled if the process has lost the lease. All work stops without a trace in the store.
     pub lease_lost: CancellationToken,
+    /// Woken when the run enqueues deliveries before its end.
+    pub(crate) outbox: Option<Arc<dyn OutboxLoop>>,
     pub(crate) activity: Arc<ActivityClock>,
     pub(crate) meter: Arc<RunMeter>,
     session: Arc<Mutex<Option<SessionId>>>,
@@ -99,6 +102,7 @@ impl RunContext {
             cancel: CancellationToken::new(),
             suspend: CancellationToken::new(),
             lease_lost: CancellationToken::new(),
+            outbox: None,
             activity: Arc::new(ActivityClock::start_after(Duration::ZERO)),
             meter: Arc::default(),
             session: Arc::default(),
@@ -169,7 +173,13 @@ impl RunContext {
         steps: Vec<RunStep>,
         deliveries: Vec<NewDelivery>,
     ) -> Result<(), StoreError> {
-        self.store.record_steps(self.lease, steps, deliveries).await
+        let has_deliveries = !deliveries.is_empty();
+        let recorded = self.store.record_steps(self.lease, steps, deliveries);
+        recorded.await?;
+        if has_deliveries {
+            self.outbox.iter().for_each(|outbox| outbox.wake());
+        }
+        Ok(())
     }
 }
 

@@ -101,7 +101,8 @@ pub(crate) fn question_notices(
         title: format!("Waits for approval: {}", run.name),
         text,
         session: Some(session.clone()),
-        label: Label::default(),
+        // A model wrote the arguments of the call, perhaps after it read a page.
+        label: Label::untrusted(format!("a question of run {id}")),
         workspace: run.spec.workspace.clone(),
     };
     let to_one = |target: String| NewDelivery {

@@ -250,6 +250,7 @@ impl<'a> LeaseHolder<'a> {
         let store = Arc::clone(&self.parts.store);
         let context = RunContext::new(store, self.lease, Arc::clone(&self.parts.clock));
         let mut context = context.after(run.active);
+        context.outbox = self.parts.outbox.clone();
         context.suspend = self.suspend.child_token();
         context.lease_lost = self.lease_lost.child_token();
         let active = ActiveRun {

@@ -1,28 +1,32 @@
 //! Runs that are turns of the team.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lango_automation::workflow::{RuntimeSteps, WorkflowDriver, WorkflowSettings};
 use lango_automation::{
-    ActionExecutor, CronSettings, DuePass, OneTeam, RunExecutor, Scheduler, SchedulerParts,
-    SchedulerWake, TurnWorker,
+    ActionExecutor, CronSettings, DuePass, OneTeam, OutboxLoop, RunExecutor, Scheduler,
+    SchedulerParts, SchedulerWake, TurnWorker,
 };
-use lango_domain::Stores;
 use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, ApprovalScope, Approver};
 use lango_domain::automation::{
-    DeliveryOccasion, DeliveryQuery, JobAction, NewRun, Run, RunBudget, RunKind, RunSpec, RunState,
+    DeliveryOccasion, DeliveryQuery, JobAction, LeaseNumber, NewRun, Run, RunBudget, RunKind,
+    RunSpec, RunState,
 };
 use lango_domain::event::{Decider, EventBody, SessionId};
 use lango_domain::model::Model;
 use lango_domain::session::{HistoryWindow, SessionKey};
+use lango_domain::{StoreError, Stores};
 use lango_runtime::{Runtime, RuntimeParts, TurnLimiter};
 use lango_store::{SqliteStore, StoreLocation};
 use lango_testkit::script::Script;
 use lango_testkit::script_runner::script_runner;
 use lango_testkit::scripted::ScriptedModel;
+
+use tokio_util::sync::CancellationToken;
 
 use crate::dying_store::{DyingStore, LastCall};
 use crate::setup::{START, WallClock, all_runs, me, reminder};
@@ -32,6 +36,8 @@ struct Team {
     runtime: Runtime,
     clock: WallClock,
     approver: Option<Arc<dyn Approver>>,
+    outbox: Option<Arc<CountingOutbox>>,
+    is_background_enabled: bool,
 }
 
 /// An approver that says yes.
@@ -53,6 +59,28 @@ struct NoAnswer;
 impl Approver for NoAnswer {
     fn ask(&self, _: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
         async { ApprovalDecision::TimedOut }.boxed()
+    }
+}
+
+/// Counts how often it is woken, and sends nothing.
+#[derive(Default)]
+struct CountingOutbox(AtomicUsize);
+
+impl OutboxLoop for CountingOutbox {
+    fn run<'a>(
+        &'a self,
+        _: LeaseNumber,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        std::future::pending().boxed()
+    }
+
+    fn send_due(&self, _: LeaseNumber) -> BoxFuture<'_, Result<(), StoreError>> {
+        async { Ok(()) }.boxed()
+    }
+
+    fn wake(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -87,6 +115,8 @@ impl Team {
             runtime,
             clock: WallClock::at(START),
             approver: None,
+            outbox: None,
+            is_background_enabled: true,
         }
     }
 
@@ -104,6 +134,7 @@ impl Team {
         let workflows = WorkflowDriver::new(steps, WorkflowSettings::default());
         Arc::new(ActionExecutor {
             turns,
+            is_background_enabled: self.is_background_enabled,
             workflows: Some(Arc::new(workflows)),
         })
     }
@@ -112,7 +143,10 @@ impl Team {
         SchedulerParts {
             store: Arc::clone(&self.stores.automation),
             executor: self.executor(),
-            outbox: None,
+            outbox: self
+                .outbox
+                .clone()
+                .map(|outbox| outbox as Arc<dyn OutboxLoop>),
             clock: self.clock.as_clock(),
             owner: "a test".to_owned(),
             settings: CronSettings::default(),
@@ -265,6 +299,44 @@ async fn a_run_that_did_not_do_its_work_fails() {
         let targets: Vec<&str> = failures.map(|delivery| delivery.target.as_str()).collect();
         assert_eq!(targets, ["file:failures.md"], "{error}");
     }
+}
+
+/// B121: the notice about a question is sent at once, not at the next look into the outbox. A model wrote what
+/// it shows.
+#[tokio::test]
+async fn a_question_is_announced_at_once() {
+    let mut team = Team::new(DANGEROUS);
+    team.approver = Some(Arc::new(Yes));
+    let outbox = Arc::new(CountingOutbox::default());
+    team.outbox = Some(Arc::clone(&outbox));
+    team.submit(prompt("build")).await;
+    let run = team.run().await;
+    assert_eq!(
+        outbox.0.load(Ordering::SeqCst),
+        2,
+        "the question and the end"
+    );
+    let query = DeliveryQuery {
+        principal: me(),
+        run: Some(run.id),
+        state: None,
+        limit: 9,
+    };
+    let sent = team.stores.automation.deliveries(query).await.unwrap();
+    let notice = sent
+        .iter()
+        .find(|delivery| delivery.occasion == DeliveryOccasion::Notice);
+    assert!(notice.unwrap().message.label.is_untrusted());
+}
+
+#[tokio::test]
+async fn disabled_background_tasks_fail_visibly() {
+    let mut team = Team::new("mode single\nroot says done");
+    team.is_background_enabled = false;
+    team.submit(prompt("build")).await;
+    let run = team.run().await;
+    assert_eq!(run.state, RunState::Failed);
+    assert!(run.error.unwrap().contains("background.enabled"));
 }
 
 /// B121: a question waits, the user is told, and an answer lets the run go on.

@@ -130,6 +130,7 @@ impl Fixture {
         let workflows = WorkflowDriver::new(steps, WorkflowSettings::default());
         let executor = ActionExecutor {
             turns,
+            is_background_enabled: true,
             workflows: Some(Arc::new(workflows)),
         };
         let context = RunContext::new(store, lease, self.clock.as_clock());

@@ -95,6 +95,7 @@ pub fn scheduler(
     let workflows = WorkflowDriver::new(steps, WorkflowSettings::default());
     let executor = ActionExecutor {
         turns,
+        is_background_enabled: true,
         workflows: Some(Arc::new(workflows)),
     };
     let channels = delivery_channels(folder, store)?;

@@ -11,7 +11,11 @@ pub enum CronCommand {
     /// Add a job: work with a schedule.
     Add(Box<CronAddArgs>),
     /// List jobs with their next occurrences and their last run.
-    List,
+    List {
+        /// Also those that will not run again.
+        #[arg(long)]
+        all: bool,
+    },
     /// Show everything about a job.
     Show {
         /// The name of the job.

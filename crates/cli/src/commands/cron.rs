@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use lango_app::capability::automation::planning::{AutomationCatalog, describe_action};
 use lango_app::capability::automation::schedule::Timetable;
 use lango_app::capability::automation::time_text::{absolute_time, format_span, in_zone};
-use lango_domain::automation::{Job, JobEdit, Run, RunKind, RunQuery, RunState, ScheduleKind};
+use lango_domain::automation::{Job, Run, RunKind, RunQuery, RunState, ScheduleKind};
 use lango_text::sanitize::{one_line, truncated_line};
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ pub fn run(global: &GlobalArgs, command: &CronCommand) -> Result<CommandOutput, 
     let output = runtime()?.block_on(async {
         match command {
             CronCommand::Add(args) => add::add(&view, args).await,
-            CronCommand::List => list(&view).await,
+            CronCommand::List { all } => list(&view, *all).await,
             CronCommand::Show { name } => show::show(&view, name).await,
             CronCommand::History { name, state, limit } => {
                 let state = state.map(RunState::from);
@@ -42,8 +42,11 @@ pub fn run(global: &GlobalArgs, command: &CronCommand) -> Result<CommandOutput, 
     Ok(with_damage_warnings(output, &view.stores))
 }
 
-async fn list(view: &AutomationView) -> Result<CommandOutput, CliError> {
-    let jobs = view.store().jobs(&view.principal).await?;
+async fn list(view: &AutomationView, all: bool) -> Result<CommandOutput, CliError> {
+    let mut jobs = view.store().jobs(&view.principal).await?;
+    let number = jobs.len();
+    jobs.retain(|job| all || !is_over(job));
+    let hidden = number - jobs.len();
     let mut plain = String::new();
     let mut items = Vec::new();
     for job in &jobs {
@@ -57,10 +60,20 @@ async fn list(view: &AutomationView) -> Result<CommandOutput, CliError> {
         );
         plain.push_str(&rows(&job_rows(view, job, last.as_ref())));
     }
-    if jobs.is_empty() {
+    if number == 0 {
         plain.push_str("There are no jobs. Add one with `lango cron add`.\n");
     }
+    if hidden > 0 {
+        let line =
+            format!("Not shown: {hidden} that will not run again (`lango cron list --all`).");
+        let _ = writeln!(plain, "{}", styled(DIM, line));
+    }
     Ok(CommandOutput::new(plain, items_json(items)))
+}
+
+/// Returns true for a job without occurrences to come, such as a reminder that was delivered.
+fn is_over(job: &Job) -> bool {
+    job.enabled && job.next_due.is_none()
 }
 
 /// Returns the newest run of a job.
@@ -237,12 +250,9 @@ async fn run_now(view: &AutomationView, name: &str) -> Result<CommandOutput, Cli
 
 async fn pause(view: &AutomationView, name: &str) -> Result<CommandOutput, CliError> {
     let job = view.job(name).await?;
-    let edit = JobEdit {
-        enabled: Some(false),
-        next_due: None,
-        ..JobEdit::default()
-    };
-    let job = view.store().edit_job(&view.principal, job.id, edit).await?;
+    let (limits, catalog) = (view.limits(), Arc::<AutomationCatalog>::default());
+    let paused = view.planner(&limits, &catalog).pause_job(&job).await;
+    let job = paused.map_err(|error| CliError::usage(error.to_string()))?;
     let plain = format!("Paused {}.\n", one_line(&job.name));
     Ok(CommandOutput::new(
         plain,
@@ -256,17 +266,11 @@ async fn resume(view: &AutomationView, name: &str) -> Result<CommandOutput, CliE
         let error = CliError::usage(format!("job `{}` is not paused", one_line(&job.name)));
         return Err(error.with_hint("`lango cron list` shows when it runs next"));
     }
-    let timetable = Timetable::read(&job.schedule)
+    let (limits, catalog) = (view.limits(), Arc::<AutomationCatalog>::default());
+    let resumed = view.planner(&limits, &catalog).resume_job(&job).await;
+    let job = resumed
         .map_err(|error| CliError::usage(format!("job `{}`: {error}", one_line(&job.name))))?;
-    let next_due = timetable.next_after(view.times.now);
-    let edit = JobEdit {
-        enabled: Some(true),
-        decided_until: Some(view.times.now),
-        next_due,
-        ..JobEdit::default()
-    };
-    let job = view.store().edit_job(&view.principal, job.id, edit).await?;
-    let next = next_due.map_or("it never runs again".to_owned(), |at| {
+    let next = job.next_due.map_or("it never runs again".to_owned(), |at| {
         format!("it runs next {}", view.times.both(at))
     });
     let plain = format!("Resumed {}; {next}.\n", one_line(&job.name));

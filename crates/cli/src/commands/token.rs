@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use lango_app::new_token_value;
 use lango_domain::Stores;
 use lango_domain::access_tokens::AccessToken;
+use lango_domain::automation::{JobEdit, RunQuery, RunState};
 use lango_domain::event::Principal;
 use lango_text::sanitize::one_line;
 use serde_json::{Value, json};
@@ -16,6 +17,8 @@ use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
 /// The maximum length of a token name, in bytes.
 const MAX_NAME: usize = 64;
+/// More than a principal can have open at a time.
+const MAX_STOPPED_RUNS: usize = 10_000;
 
 pub fn run(global: &GlobalArgs, command: &TokenCommand) -> Result<CommandOutput, CliError> {
     let context = CommandContext::load(global)?;
@@ -153,14 +156,67 @@ fn token_json(token: &AccessToken, now: Timestamp) -> Value {
 }
 
 async fn revoke(stores: &Stores, names: &[String]) -> Result<CommandOutput, CliError> {
+    let before = stores.access_tokens.tokens().await?;
     for name in names {
         stores.access_tokens.revoke_token(name).await?;
     }
-    let plain = format!(
+    let left = stores.access_tokens.tokens().await?;
+    let mut stopped = StoppedWork::default();
+    for token in before.iter().filter(|token| names.contains(&token.name)) {
+        let has_other = left.iter().any(|other| other.principal == token.principal);
+        if !has_other {
+            stopped.add(stop_work(stores, &token.principal).await?);
+        }
+    }
+    let mut plain = format!(
         "Revoked: {}. A running server rejects them within a second.\n",
         names.join(", ")
     );
-    Ok(CommandOutput::new(plain, json!({ "revoked": names })))
+    let StoppedWork { jobs, runs } = stopped;
+    if jobs + runs > 0 {
+        let _ = writeln!(plain, "Paused jobs: {jobs}. Cancelled runs: {runs}.");
+    }
+    let json = json!({ "revoked": names, "paused_jobs": jobs, "cancelled_runs": runs });
+    Ok(CommandOutput::new(plain, json))
+}
+
+/// The numbers of jobs and runs that end with a token.
+#[derive(Default)]
+struct StoppedWork {
+    jobs: usize,
+    runs: usize,
+}
+
+impl StoppedWork {
+    fn add(&mut self, other: Self) {
+        self.jobs += other.jobs;
+        self.runs += other.runs;
+    }
+}
+
+/// Pauses the jobs of a principal that has no token left, and cancels its runs: its access has ended.
+async fn stop_work(stores: &Stores, principal: &Principal) -> Result<StoppedWork, CliError> {
+    let (store, mut stopped) = (&stores.automation, StoppedWork::default());
+    for job in store.jobs(principal).await? {
+        if job.enabled && job.next_due.is_some() {
+            let paused = JobEdit {
+                enabled: Some(false),
+                next_due: None,
+                ..JobEdit::default()
+            };
+            store.edit_job(principal, job.id, paused).await?;
+            stopped.jobs += 1;
+        }
+    }
+    let open = RunQuery {
+        states: vec![RunState::Queued, RunState::Waiting, RunState::Running],
+        ..RunQuery::newest(principal.clone(), MAX_STOPPED_RUNS)
+    };
+    for run in store.runs(open).await? {
+        let is_cancelled = store.cancel_run(principal, run.id, Timestamp::now());
+        stopped.runs += usize::from(is_cancelled.await?);
+    }
+    Ok(stopped)
 }
 
 #[cfg(test)]

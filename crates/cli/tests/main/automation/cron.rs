@@ -1,7 +1,8 @@
 //! `lango cron`.
 
 use jiff::{SignedDuration, Timestamp};
-use lango_domain::automation::RunState;
+use lango_domain::automation::{JobEdit, NewJob, RunState};
+use lango_domain::event::Principal;
 use serde_json::{Value, json};
 
 use super::{AutomationFixture, DISK_JOB, keys};
@@ -230,4 +231,60 @@ fn history_says_how_runs_ended_and_why() {
     let last = &fixture.items("cron list")[0]["last"];
     assert_eq!(keys(last), "due state error");
     assert_eq!(fixture.lango("cron history --state gone").exit, 2);
+}
+
+/// What will not run again is listed on request.
+#[test]
+fn finished_jobs_are_listed_on_request() {
+    let fixture = AutomationFixture::new();
+    fixture.ok("cron add stretching --when 'in two hours' --remind 'get up'");
+    fixture.ok(DISK_JOB);
+    let (store, me) = (&fixture.stores.automation, Principal::local());
+    let over = JobEdit {
+        next_due: None,
+        ..JobEdit::default()
+    };
+    fixture.runtime.block_on(async {
+        let job = store.job(&me, "stretching").await.unwrap().unwrap();
+        store.edit_job(&me, job.id, over).await.unwrap();
+    });
+    let plain = fixture.ok("cron list").stdout;
+    assert!(
+        plain.contains("Not shown: 1") && !plain.contains("stretching"),
+        "{plain}"
+    );
+    assert_eq!(fixture.items("cron list").len(), 1);
+    assert_eq!(fixture.items("cron list --all").len(), 2);
+}
+
+/// Work of a principal whose last token is gone stops, and the answer says so.
+#[test]
+fn a_revoked_token_stops_the_work_of_its_principal() {
+    let fixture = AutomationFixture::new();
+    let created = fixture.ok("token create phone --json").json();
+    let phone = Principal::new(created["name"].as_str().unwrap());
+    fixture.ok(DISK_JOB);
+    let store = &fixture.stores.automation;
+    let own = fixture.runtime.block_on(async {
+        let mine = store.jobs(&Principal::local()).await.unwrap().remove(0);
+        let job = NewJob {
+            name: "theirs".to_owned(),
+            principal: phone.clone(),
+            schedule: mine.schedule,
+            spec: mine.spec,
+            catch_up: mine.catch_up,
+            grace: mine.grace,
+            overlap: mine.overlap,
+            created: mine.created,
+            next_due: mine.next_due,
+        };
+        store.add_job(job, 9).await.unwrap();
+        store.jobs(&phone).await.unwrap().remove(0)
+    });
+    assert!(own.enabled);
+    let revoked = fixture.ok("token revoke phone --json").json();
+    assert_eq!(revoked["paused_jobs"], 1);
+    let jobs = fixture.runtime.block_on(store.jobs(&phone)).unwrap();
+    assert!(!jobs[0].enabled);
+    assert_eq!(fixture.items("cron list")[0]["enabled"], true);
 }
