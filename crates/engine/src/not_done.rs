@@ -1,4 +1,4 @@
-//! Whether a turn with an answer did what was asked, as far as its log tells.
+//! Detects turns that have an answer but did not do what was asked, as far as the log tells.
 
 use std::sync::Arc;
 

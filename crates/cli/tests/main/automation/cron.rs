@@ -233,7 +233,7 @@ fn history_says_how_runs_ended_and_why() {
     assert_eq!(fixture.lango("cron history --state gone").exit, 2);
 }
 
-/// What will not run again is listed on request.
+/// Jobs that will not run again are listed on request.
 #[test]
 fn finished_jobs_are_listed_on_request() {
     let fixture = AutomationFixture::new();
