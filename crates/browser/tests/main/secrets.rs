@@ -66,7 +66,7 @@ async fn a_typed_secret_is_in_no_outline_and_no_picture() {
 async fn a_page_that_shows_a_secret_is_not_pictured() {
     let (server, fixture) = (TestServer::start().await, fixture());
     for shown in [
-        format!("<p>Your key: canary-<b>first</b>-1</p>"),
+        "<p>Your key: canary-<b>first</b>-1</p>".to_owned(),
         format!("<input value={SECOND}>"),
         format!("<iframe srcdoc='<p>{FIRST}</p>'></iframe>"),
     ] {
