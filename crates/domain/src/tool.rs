@@ -20,7 +20,8 @@ use crate::secret_reference::{SecretField, SecretRedactor};
 use crate::session::SessionKey;
 
 use arguments::{parameters_schema, parse_args};
-pub use intent::Intent;
+use intent::ReleaseFunction;
+pub use intent::{Intent, IntentFunction};
 pub use output_sink::ToolOutputSink;
 
 /// The harm that a call can do. The default is dangerous.
@@ -107,10 +108,6 @@ pub struct ToolError(pub String);
 
 pub type ToolFuture = BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
-/// Returns the intent of a call before it runs.
-pub type IntentFunction =
-    Arc<dyn Fn(ToolContext, Value) -> BoxFuture<'static, Result<Intent, ToolError>> + Send + Sync>;
-
 /// Returns the data that a call would send out, or `None` for invalid arguments.
 type OutgoingFunction = Arc<dyn Fn(&ToolContext, &Value) -> Option<OutgoingData> + Send + Sync>;
 
@@ -142,6 +139,7 @@ pub struct Tool {
     outgoing: Option<OutgoingFunction>,
     read_only: Option<ReadOnlyFunction>,
     intent: Option<IntentFunction>,
+    release: Option<ReleaseFunction>,
     plain_result: PlainResultFunction,
     function: ToolFunction,
 }
@@ -183,28 +181,10 @@ impl Tool {
             outgoing: None,
             read_only: None,
             intent: None,
+            release: None,
             plain_result: |output| output,
             function,
         }
-    }
-
-    /// Sets the function that describes the intent of a call. A call whose intent fails does not run.
-    #[must_use]
-    pub fn with_intent<Args, Describe, Fut>(mut self, describe: Describe) -> Self
-    where
-        Args: DeserializeOwned,
-        Describe: Fn(ToolContext, Args) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Intent, ToolError>> + Send + 'static,
-    {
-        let describe = Arc::new(describe);
-        self.intent = Some(Arc::new(move |context, args| {
-            let describe = Arc::clone(&describe);
-            Box::pin(async move {
-                let args = parse_args(args)?;
-                describe(context, args).await
-            })
-        }));
-        self
     }
 
     /// Marks the output as untrusted.
@@ -311,30 +291,6 @@ impl Tool {
         label
     }
 
-    /// Returns true if the level depends on the call.
-    pub fn has_intent(&self) -> bool {
-        self.intent.is_some()
-    }
-
-    /// Returns the intent of a call. By default, it shows the arguments.
-    pub fn intent(
-        &self,
-        context: ToolContext,
-        args: Value,
-    ) -> BoxFuture<'static, Result<Intent, ToolError>> {
-        if let Some(intent) = &self.intent {
-            return intent(context, args);
-        }
-        let (subject, shows) = (args.to_string(), format!("{} {args:#}", self.name));
-        let intent = Intent {
-            level: self.safety,
-            shows,
-            subject,
-            pattern: None,
-        };
-        Box::pin(std::future::ready(Ok(intent)))
-    }
-
     /// Sets the phrases that request the tool.
     #[must_use]
     pub fn with_phrases<const N: usize>(mut self, phrases: [&str; N]) -> Self {
@@ -358,6 +314,7 @@ impl Tool {
             outgoing: None,
             read_only: None,
             intent: None,
+            release: None,
             plain_result: |output| output,
             function: Arc::new(move |_, _| {
                 let error = error.clone();
@@ -371,16 +328,6 @@ impl Tool {
     #[must_use]
     pub fn wrap_function(mut self, wrap: impl FnOnce(&str, ToolFunction) -> ToolFunction) -> Self {
         self.function = wrap(&self.name, self.function);
-        self
-    }
-
-    /// Wraps the intent function, if there is one.
-    #[must_use]
-    pub fn wrap_intent(
-        mut self,
-        wrap: impl FnOnce(&str, IntentFunction) -> IntentFunction,
-    ) -> Self {
-        self.intent = self.intent.map(|intent| wrap(&self.name, intent));
         self
     }
 

@@ -146,6 +146,7 @@ impl Driver {
             secrets: &secrets,
         };
         if let Some(mut denied) = self.check_approval(active, pending).await? {
+            self.release(pending, &denied).await;
             self.log.secrets.redact(&mut denied);
             return Ok(self.with_advice(call, denied).await);
         }
@@ -159,6 +160,30 @@ impl Driver {
             () = self.stop.token.cancelled() => self.interrupted_outcome(),
         };
         Ok(self.with_advice(call, outcome).await)
+    }
+
+    /// Lets a tool give up what the question about a call has reserved, if the call was refused. A suspended
+    /// turn asks again, so it keeps that.
+    async fn release(&self, pending: PendingCall<'_>, outcome: &ToolOutcome) {
+        let is_refused = matches!(
+            outcome,
+            ToolOutcome::Failed {
+                code: ToolCode::Denied | ToolCode::Interrupted,
+                ..
+            }
+        );
+        if !is_refused || self.suspend.is_cancelled() {
+            return;
+        }
+        let PendingCall { tool, call, .. } = pending;
+        let release = tool.release(pending.context.clone(), call.arguments.clone());
+        let released = tokio::time::timeout(self.limits.tool_timeout(), release).await;
+        if released.is_err() {
+            tracing::warn!(
+                tool = tool.name,
+                "the refused call still holds what it reserved"
+            );
+        }
     }
 
     /// Asks the guard of the turn about a call with an effect. If it forbids the call, the turn is suspended.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use lango_domain::{Label, Tool};
 
+use crate::error::PaymentError;
 use crate::payments::Payments;
 
 /// Returns the tools.
@@ -26,6 +27,13 @@ pub fn tools(payments: &Arc<Payments>) -> Vec<Tool> {
         tools.push(x402_fetch::payment_x402_fetch(Arc::clone(payments)));
     }
     tools
+}
+
+/// Logs that a refused payment could not be given up. It then ends by itself, when its question is too old.
+fn note_failure(outcome: Result<(), PaymentError>) {
+    if let Err(error) = outcome {
+        tracing::warn!(%error, "the refused payment could not be given up");
+    }
 }
 
 /// Returns the origin of a request for the question; empty for the user's own words.

@@ -104,7 +104,7 @@ impl Replayer {
 
     pub(super) fn wrap_tool(self: &Arc<Self>, tool: Tool) -> Tool {
         let (replayer, intent_replayer) = (Arc::clone(self), Arc::clone(self));
-        let tool = tool.wrap_intent(move |name, _| {
+        let tool = tool.without_release().wrap_intent(move |name, _| {
             let name = name.to_owned();
             Arc::new(move |context, args| {
                 let intent = intent_replayer.next_intent(&context.agent, &name, &args);

@@ -224,6 +224,13 @@ pub struct Payment {
     pub is_delivered: bool,
 }
 
+impl Payment {
+    /// Returns true if it ended before anything was signed, so that its request may be paid by another one.
+    pub fn was_given_up(&self) -> bool {
+        self.state == PaymentState::Expired && self.bytes.is_none()
+    }
+}
+
 /// A change of a payment's state. It applies only if the payment is still in the state it was decided for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PaymentChange {

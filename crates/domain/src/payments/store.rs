@@ -93,7 +93,8 @@ pub struct WatchedWallet {
 
 /// Stores payments, the payees of the address book, and watched wallets.
 pub trait PaymentStore: Send + Sync {
-    /// Stores an intended payment and reserves its amount, in one transaction (B131).
+    /// Stores an intended payment and reserves its amount, in one transaction (B131). It takes the request
+    /// over from a payment that was given up.
     fn reserve_payment(
         &self,
         payment: NewPayment,

@@ -104,8 +104,8 @@ impl Payments {
         Ok((wallet, known))
     }
 
-    /// Returns the question of an earlier, equal request that is still open. A request that went further is
-    /// an error: it is never paid a second time.
+    /// Returns the question of an earlier, equal request that is still open. A request that was signed is an
+    /// error: it is never paid a second time.
     async fn prepared_before(
         &self,
         request: &PaymentRequest,
@@ -117,6 +117,9 @@ impl Payments {
         let Some(payment) = found.await? else {
             return Ok(None);
         };
+        if payment.was_given_up() {
+            return Ok(None);
+        }
         let terms = &payment.terms;
         if (terms.to, terms.amount) != (payee.address, request.amount) {
             return Err(PaymentError::RequestTaken(request.request.clone()));

@@ -34,7 +34,7 @@ impl Payments {
         let signed = match self.sign_and_store(&approved).await {
             Ok(signed) => signed,
             Err(error) => {
-                self.give_up(&approved, &error).await;
+                self.give_up(&approved, error.to_string()).await;
                 return Err(error);
             }
         };
@@ -64,15 +64,27 @@ impl Payments {
 
     /// Ends a payment of which no signature left this process, so that it reserves nothing. Applies only if
     /// the signed bytes are not stored.
-    pub(crate) async fn give_up(&self, approved: &Payment, error: &PaymentError) {
+    pub(crate) async fn give_up(&self, payment: &Payment, reason: String) {
         let change = PaymentChange {
-            reason: Some(error.to_string()),
-            ..PaymentChange::new(approved, PaymentState::Expired, self.now())
+            reason: Some(reason),
+            ..PaymentChange::new(payment, PaymentState::Expired, self.now())
         };
         if let Err(error) = self.change(change).await {
-            let id = approved.terms.id.as_str();
+            let id = payment.terms.id.as_str();
             tracing::warn!(payment = id, %error, "the failed payment could not be noted");
         }
+    }
+
+    /// Ends the prepared payment of a request that was not approved, so that it reserves nothing. A payment
+    /// that went further stays as it is.
+    pub async fn withdraw(&self, principal: &Principal, request: &str) -> Result<(), PaymentError> {
+        let store = self.store().await?;
+        let found = store.payment_for_request(principal, request).await?;
+        if let Some(payment) = found.filter(|found| found.state == PaymentState::Intended) {
+            self.give_up(&payment, "it was not approved".to_owned())
+                .await;
+        }
+        Ok(())
     }
 
     /// Records the approval. Of two calls at the same time, one succeeds.

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::answer::receipt;
-use super::origin;
+use super::{note_failure, origin};
 use crate::error::PaymentError;
 use crate::payments::{PaymentRequest, Payments, PreparedPayment};
 
@@ -27,7 +27,7 @@ struct PaymentSendArgs {
 }
 
 pub(super) fn payment_send(payments: Arc<Payments>) -> Tool {
-    let asked = Arc::clone(&payments);
+    let (asked, refused) = (Arc::clone(&payments), Arc::clone(&payments));
     Tool::new(
         "payment_send",
         "Pays USDC to someone, once. If the result is unclear, look at payment_history; never call it again for the same payment.",
@@ -40,6 +40,13 @@ pub(super) fn payment_send(payments: Arc<Payments>) -> Tool {
     .with_intent(move |context, args: PaymentSendArgs| {
         let payments = Arc::clone(&asked);
         async move { describe(&payments, &context, &args).await }
+    })
+    .with_release(move |context, args: PaymentSendArgs| {
+        let payments = Arc::clone(&refused);
+        async move {
+            let request = request_name(&context, &args);
+            note_failure(payments.withdraw(&context.principal, &request).await);
+        }
     })
     .with_single_approval()
     .with_phrases([

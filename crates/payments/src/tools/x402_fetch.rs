@@ -16,7 +16,7 @@ use lango_text::sanitize::truncated_line;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::origin;
+use super::{note_failure, origin};
 use crate::address::shown_address;
 use crate::error::PaymentError;
 use crate::payments::Payments;
@@ -45,7 +45,7 @@ struct X402FetchArgs {
 }
 
 pub(super) fn payment_x402_fetch(payments: Arc<Payments>) -> Tool {
-    let asked = Arc::clone(&payments);
+    let (asked, refused) = (Arc::clone(&payments), Arc::clone(&payments));
     Tool::new(
         "payment_x402_fetch",
         "Fetches a web resource that may cost USDC (x402). The first call returns the content if it is free, else its \
@@ -59,6 +59,16 @@ pub(super) fn payment_x402_fetch(payments: Arc<Payments>) -> Tool {
     .with_intent(move |context, args: X402FetchArgs| {
         let payments = Arc::clone(&asked);
         async move { describe(&payments, &context, args).await }
+    })
+    .with_release(move |context, args: X402FetchArgs| {
+        let payments = Arc::clone(&refused);
+        async move {
+            let id = args.quote.as_deref();
+            let quote = id.and_then(|id| payments.quote(&context.principal, id).ok());
+            if let Some(quote) = quote {
+                note_failure(payments.withdraw_quote(&quote).await);
+            }
+        }
     })
     .with_outgoing(|args: X402FetchArgs| {
         let url = args.url.unwrap_or_default();

@@ -183,6 +183,11 @@ impl Payments {
         self.reserve(draft).await
     }
 
+    /// Gives up the payment of a quote that was not approved.
+    pub async fn withdraw_quote(&self, quote: &Quote) -> Result<(), PaymentError> {
+        self.withdraw(&quote.principal, &quote_request(quote)).await
+    }
+
     /// Pays an approved quote and returns the resource.
     pub async fn pay_quote(&self, quote: &Quote) -> Result<PaidContent, PaymentError> {
         let request = quote_request(quote);
@@ -195,7 +200,7 @@ impl Payments {
         let signed = match self.sign_header(&approved, quote).await {
             Ok(signed) => signed,
             Err(error) => {
-                self.give_up(&approved, &error).await;
+                self.give_up(&approved, error.to_string()).await;
                 return Err(error);
             }
         };

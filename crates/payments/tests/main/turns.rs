@@ -16,7 +16,7 @@ use lango_models::offline::OfflineModel;
 use lango_payments::tools;
 use lango_team::{Config, build_agent_tree};
 
-use crate::setup::{BOB, Payer, bob, funded_chain};
+use crate::setup::{BOB, Payer, bob, funded_chain, request};
 
 /// Approves everything for the whole session, and keeps the questions.
 #[derive(Default)]
@@ -33,7 +33,16 @@ impl Approver for GenerousApprover {
     }
 }
 
-fn runner(payer: &Payer, approver: Arc<GenerousApprover>) -> Runner {
+/// Refuses everything.
+struct RefusingApprover(ApprovalDecision);
+
+impl Approver for RefusingApprover {
+    fn ask(&self, _: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
+        ready(self.0).boxed()
+    }
+}
+
+fn runner(payer: &Payer, approver: Arc<dyn Approver>) -> Runner {
     let config = Config {
         tools: tools(&payer.payments()),
         ..Config::default()
@@ -88,7 +97,7 @@ async fn the_offline_model_pays_after_a_question() {
     let payer = Payer::new(&chain.url());
     payer.add_payee("bob", BOB).await;
     let approver = Arc::new(GenerousApprover::default());
-    let runner = runner(&payer, Arc::clone(&approver));
+    let runner = runner(&payer, approver.clone());
     for (number, text) in [
         "pay 1.50 USDC to bob",
         "pay 1.50 USDC to bob",
@@ -135,4 +144,33 @@ async fn the_offline_model_pays_after_a_question() {
             "{text}: {results:?}"
         );
     }
+}
+
+/// B131: a payment that is not approved holds no share of the limits, and its request may be paid later.
+#[tokio::test]
+async fn a_refused_payment_reserves_nothing() {
+    let chain = funded_chain();
+    let payer = Payer::new(&chain.url());
+    payer.add_payee("bob", BOB).await;
+    let (store, principal) = (payer.payments(), Principal::local());
+    for decision in [
+        ApprovalDecision::Denied,
+        ApprovalDecision::TimedOut,
+        ApprovalDecision::NobodyThere,
+    ] {
+        let runner = runner(&payer, Arc::new(RefusingApprover(decision)));
+        ask(&runner, "pay 9 USDC to bob").await;
+        let used = store.limit_use(&principal).await.unwrap();
+        assert!(used.day.is_zero(), "{decision:?}: {used:?}");
+    }
+    let request = request("invoice 7", "bob", "2");
+    for _ in 0..2 {
+        store.prepare(request.clone()).await.unwrap();
+        store.withdraw(&principal, &request.request).await.unwrap();
+    }
+    store.prepare(request.clone()).await.unwrap();
+    let paid = store.pay(&principal, &request.request).await.unwrap();
+    assert_eq!(chain.balance(bob()), 2_000_000);
+    store.withdraw(&principal, &request.request).await.unwrap();
+    assert!(store.prepare(request).await.is_err(), "paid once: {paid:?}");
 }

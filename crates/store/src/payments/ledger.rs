@@ -149,8 +149,13 @@ fn reserve(
         .prepare_cached(&sql)?
         .query_row(params![new.principal.as_str(), new.request], payment)
         .optional()?;
-    if let Some(existing) = existing {
-        return Ok(Reservation::Exists(Box::new(existing)));
+    match existing {
+        Some(existing) if existing.was_given_up() => {
+            let sql = "UPDATE payments SET request = request || ' given up ' || id WHERE id = ?1";
+            connection.execute(sql, [existing.terms.id.as_str()])?;
+        }
+        Some(existing) => return Ok(Reservation::Exists(Box::new(existing))),
+        None => {}
     }
     let used = limit_use(connection, &new.principal, Some(new.to), new.created)?;
     if let Some((kind, left)) = exceeded(new.amount, limits, used) {

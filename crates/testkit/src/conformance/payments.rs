@@ -19,6 +19,7 @@ use super::{ok, seconds};
 pub async fn check(stores: &Stores) {
     let store = &*stores.payments;
     a_request_has_one_payment(store).await;
+    a_given_up_request_is_free(store).await;
     payments_round_trip(store).await;
     a_change_needs_the_expected_state(store).await;
     limits_are_reserved_with_the_row(store).await;
@@ -95,6 +96,35 @@ async fn a_request_has_one_payment(store: &dyn PaymentStore) {
         .payment_for_request(&Principal::new("else"), "r")
         .await);
     assert_eq!(other, None, "of another principal");
+}
+
+/// B131: only a payment that was never signed leaves its request to another one.
+async fn a_given_up_request_is_free(store: &dyn PaymentStore) {
+    let principal = Principal::new("free");
+    let first = reserve(store, intended("free", "r", 2, 100)).await;
+    let ended = set_state(store, &first, PaymentState::Expired).await;
+    let next = |id: &str| NewPayment {
+        id: PaymentId::new(id),
+        ..intended("free", "r", 3, 200)
+    };
+    let second = reserve(store, next("second")).await;
+    let found = ok(store.payment_for_request(&principal, "r").await);
+    assert_eq!(found.as_ref(), Some(&second));
+    let old = ok(store.payment(&principal, &ended.terms.id).await);
+    assert_eq!(old.map(|old| old.state), Some(PaymentState::Expired));
+    let approved = set_state(store, &second, PaymentState::Approved).await;
+    let signed = PaymentChange {
+        bytes: Some(PaymentBytes {
+            signature: vec![1],
+            message: vec![2],
+        }),
+        ..PaymentChange::new(&approved, PaymentState::Signed, seconds(NOW + 2))
+    };
+    let signed = ok(store.change_payment(signed).await);
+    let signed = signed.unwrap_or_else(|| unreachable!("the payment exists"));
+    let expired = set_state(store, &signed, PaymentState::Expired).await;
+    let found = ok(store.reserve_payment(next("third"), LIMITS).await);
+    assert_eq!(found, Reservation::Exists(Box::new(expired)));
 }
 
 async fn payments_round_trip(store: &dyn PaymentStore) {

@@ -21,7 +21,12 @@ pub(super) async fn fetch(
         FetchOutcome::Content(content) => *content,
         FetchOutcome::Priced(quote) => {
             let prepared = payments.prepare_quote(&quote, String::new()).await;
-            confirm(&prepared.map_err(payment_error)?.question, args.yes)?;
+            let question = prepared.map_err(payment_error)?.question;
+            if let Err(refused) = confirm(&question, args.yes) {
+                let withdrawn = payments.withdraw_quote(&quote).await;
+                withdrawn.map_err(payment_error)?;
+                return Err(refused);
+            }
             payments.pay_quote(&quote).await.map_err(payment_error)?
         }
     };

@@ -30,7 +30,11 @@ pub(super) async fn send(
         origin: String::new(),
     });
     let prepared = prepared.await.map_err(payment_error)?;
-    confirm(&prepared.question, args.yes)?;
+    if let Err(refused) = confirm(&prepared.question, args.yes) {
+        let withdrawn = payments.withdraw(&view.principal, &request).await;
+        withdrawn.map_err(payment_error)?;
+        return Err(refused);
+    }
     let paid = payments.pay(&view.principal, &request).await;
     let paid = paid.map_err(payment_error)?;
     match paid.state {
