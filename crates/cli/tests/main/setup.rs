@@ -101,6 +101,14 @@ impl TestDir {
         }
     }
 
+    /// Starts a command that the caller ends.
+    pub fn spawn(&self, args: &[&str]) -> std::process::Child {
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("lango"));
+        self.prepare(&mut command, args);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(Stdio::null()).spawn().unwrap()
+    }
+
     pub fn lango_with_all(
         &self,
         args: &[&str],

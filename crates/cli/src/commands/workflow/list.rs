@@ -14,15 +14,19 @@ use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
 /// Versions of a saved workflow that are kept.
 const MAX_VERSIONS: usize = 20;
+/// The newest runs among which those of workflows are looked for.
+const SEARCHED_RUNS: usize = 2_000;
 
 pub async fn list(view: &AutomationView, limit: usize) -> Result<CommandOutput, CliError> {
     let saved = view.store().saved_workflows(&view.principal).await?;
     let query = RunQuery {
         kinds: vec![RunKind::Workflow, RunKind::Job],
-        ..RunQuery::newest(view.principal.clone(), limit)
+        ..RunQuery::newest(view.principal.clone(), SEARCHED_RUNS.max(limit))
     };
     let mut runs = view.store().runs(query).await?;
+    // Jobs have other runs too, which do not count.
     runs.retain(is_workflow);
+    runs.truncate(limit);
     let mut plain = String::new();
     for workflow in &saved {
         plain.push_str(&saved_line(view, workflow));

@@ -75,33 +75,25 @@ async fn submit(
     Ok((run, waiting))
 }
 
-/// Waits until the run is over. If no process runs the scheduler, this one does.
+/// Waits until the run is over. If no process runs the scheduler, or the one that does has ended, this one does.
 async fn wait_for(
     view: &AutomationView,
     run: &Run,
     format: OutputFormat,
 ) -> Result<ExitCode, CliError> {
-    let scheduler = match view.scheduler().await? {
-        Some(_) => None,
-        None => Some(LocalScheduler::start(view)?),
-    };
-    let is_local = scheduler.is_some();
+    // It waits while another process holds the lease, and takes over from one that was killed.
+    let scheduler = LocalScheduler::start(view)?;
     let followed = follow(view, run, format == OutputFormat::Json).await;
-    if let Some(scheduler) = scheduler {
-        scheduler.stop().await;
-    }
+    scheduler.stop().await;
     match followed? {
         Some(run) => print_end(view, &run, format).await,
         None => {
             let id = run.id;
-            let what = match is_local {
-                true => "the run is suspended and continues with the next scheduler",
-                false => "the run goes on",
-            };
             let hint = format!(
                 "`lango workflow status {id}` shows it, `lango workflow cancel {id}` cancels it"
             );
-            Err(CliError::cancelled(format!("stopped waiting; {what}")).with_hint(hint))
+            let message = "stopped waiting; the run continues with the scheduler that runs, or with the next one";
+            Err(CliError::cancelled(message).with_hint(hint))
         }
     }
 }

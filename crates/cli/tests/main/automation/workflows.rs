@@ -201,3 +201,21 @@ fn waiting_for_a_run_ends_as_the_run_ends() {
         }
     }
 }
+
+/// B120: a scheduler that was killed does not keep `--wait` from running the workflow.
+#[test]
+fn waiting_takes_over_from_a_dead_scheduler() {
+    let fixture = AutomationFixture::new();
+    fixture.dir.write(
+        "quick.flow.yaml",
+        "name: quick\nsteps:\n  - id: look\n    tool: fs_list\n    with: {path: .}\n",
+    );
+    let mut scheduler = fixture
+        .dir
+        .spawn(&["automate", "run", "--provider", "offline"]);
+    while fixture.ok("automate status --json").json()["running"] != true {}
+    scheduler.kill().unwrap();
+    scheduler.wait().unwrap();
+    let run = fixture.ok("workflow run quick.flow.yaml --wait --provider offline --json");
+    assert_eq!(run.json()["state"], "done");
+}
