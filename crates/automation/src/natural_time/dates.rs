@@ -8,6 +8,8 @@ use super::reader::{PhraseReader, Read};
 use super::vocabulary::LAST;
 
 const TONIGHT_HOUR: i8 = 20;
+/// Up to this hour, a plain hour after "tonight" is in the night that follows.
+const LAST_NIGHT_HOUR: i8 = 4;
 /// Years that are searched for a date such as 29 February.
 const SEARCHED_YEARS: i16 = 9;
 /// Beginnings of the words for "next".
@@ -44,6 +46,12 @@ impl PhraseReader<'_> {
         let Some((mut clock, end)) = self.time_beside_day(after) else {
             return Some((today, ClockTime::new(hour, 0), after));
         };
+        // "tonight at 3" is in the night that follows, not in the afternoon.
+        if hour == TONIGHT_HOUR && clock.hour <= LAST_NIGHT_HOUR {
+            clock.is_half_day = false;
+            let tomorrow = days_later(self.now.date(), 1)?;
+            return Some((NamedDay::Date(tomorrow), clock, end));
+        }
         if is_late && clock.hour < 12 && clock.is_half_day {
             clock.hour += 12;
         }

@@ -44,7 +44,9 @@ pub(super) fn tokenize(sentence: &str) -> Vec<Token> {
     while let Some((at, c)) = chars.next() {
         let next = chars.peek().map_or(' ', |(_, next)| *next);
         let joins = start.is_some_and(|start| is_inner(&sentence[start..at], c, last, next));
-        if c.is_alphanumeric() || joins {
+        // A minus sign is part of its number, so that "-5 minutes" is not read as 5 minutes.
+        let is_sign = start.is_none() && c == '-' && last == ' ' && next.is_ascii_digit();
+        if c.is_alphanumeric() || joins || is_sign {
             start.get_or_insert(at);
         } else if let Some(start) = start.take() {
             push_tokens(&mut tokens, sentence, start..at);

@@ -5,6 +5,11 @@ use super::{TimeProblem, now, read_time, shown};
 /// The sentence, the reason, and a part of the message.
 const REFUSED: &[(&str, TimeProblem, &str)] = &[
     (
+        "remind me in -5 minutes to stretch",
+        TimeProblem::NotUnderstood,
+        "in -5 minutes",
+    ),
+    (
         "remind me every other day at 9 to stretch",
         TimeProblem::NotUnderstood,
         "every other day",

@@ -4,6 +4,13 @@ use super::{SentenceWork, TimeProblem, now, read_time, shown};
 
 /// The sentence, the schedule, and the reminder or the work.
 const SENTENCES: &[(&str, &str, &str)] = &[
+    ("remind me tonight at 3 to sleep", "at 03-26 03:00", "sleep"),
+    (
+        "erinnere mich heute Nacht um 3 Uhr ans Schlafen",
+        "at 03-26 03:00",
+        "Schlafen",
+    ),
+    ("remind me tonight at 8 to sleep", "at 03-25 20:00", "sleep"),
     (
         "remind me on 24 December at noon to wrap presents",
         "at 12-24 12:00",
