@@ -11,11 +11,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::cdp::{CdpClient, CdpEvent};
+use crate::credentials::SiteCredentials;
 use crate::error::{BrowserError, Result};
 use crate::launch::{LaunchOptions, launch};
 use crate::locate::find_browser;
 use crate::settings::BrowserSettings;
-use crate::tab_state::{Tab, TabId, TabRegistry};
+use crate::tab_state::{AuthAttempts, Tab, TabId, TabRegistry};
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const PROFILE_PREFIX: &str = "lango-browser-";
@@ -70,6 +71,8 @@ pub struct Browser {
     pub version: String,
     /// The folder for files that are given to pages.
     pub uploads: PathBuf,
+    /// The folder for files of pages, until they are complete.
+    pub downloads: PathBuf,
     _profile: tempfile::TempDir,
 }
 
@@ -99,7 +102,10 @@ impl Browser {
             .tempdir_in(&options.temp_folder)
             .map_err(failed)?;
         let uploads = profile.path().join("uploads");
-        std::fs::create_dir(&uploads).map_err(failed)?;
+        let downloads = profile.path().join("downloads");
+        for folder in [&uploads, &downloads] {
+            std::fs::create_dir(folder).map_err(failed)?;
+        }
         let pipes = launch(&LaunchOptions {
             browser: &installed,
             is_headless: options.settings.headless,
@@ -109,6 +115,8 @@ impl Browser {
         })?;
         let (cdp, events) = CdpClient::connect(pipes.messages, pipes.commands);
         let tabs = SharedTabs::default();
+        let sites = SiteCredentials::from_settings(&options.settings.credentials);
+        tabs.update(|tabs| tabs.auth = AuthAttempts::new(sites.into()));
         tokio::spawn(follow_events(cdp.clone(), tabs.clone(), events));
         let version = connect(&cdp).await.map_err(|error| {
             let path = installed.path.display();
@@ -120,6 +128,7 @@ impl Browser {
             tabs,
             version,
             uploads,
+            downloads,
             _profile: profile,
         })
     }
@@ -134,6 +143,15 @@ impl Browser {
         self.tabs.update(|tabs| tabs.add_context(context));
         self.deny_downloads(context).await?;
         Ok(context.to_owned())
+    }
+
+    /// Lets a context save files in a folder, under the protocol's ids as names.
+    pub async fn allow_downloads(&self, context: &str, folder: &Path) -> Result<()> {
+        let params = json!({
+            "behavior": "allowAndName", "downloadPath": folder, "browserContextId": context, "eventsEnabled": true,
+        });
+        let method = "Browser.setDownloadBehavior";
+        self.cdp.call(None, method, params).await.map(drop)
     }
 
     pub async fn deny_downloads(&self, context: &str) -> Result<()> {

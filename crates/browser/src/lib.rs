@@ -5,12 +5,16 @@
 
 mod browser;
 mod cdp;
+mod credentials;
+mod downloads;
 mod error;
 mod launch;
 mod locate;
 mod navigator;
 mod page;
+mod profiles;
 mod refs;
+mod session_pages;
 mod settings;
 mod tab_state;
 mod tools;
@@ -18,7 +22,10 @@ mod tools;
 pub use browser::BrowserOptions;
 pub use error::BrowserError;
 pub use locate::{INSTALL_HINT, InstalledBrowser, find_browser};
-pub use navigator::{FileReader, Navigator, NavigatorParts, PdfTextReader};
+pub use navigator::{
+    FileReader, FileSaver, Navigator, NavigatorParts, NavigatorStorage, PdfTextReader,
+};
 pub use page::screenshot::ScreenshotOptions;
+pub use profiles::{ProfileName, ProfileStore, StoredProfile};
 pub use settings::BrowserSettings;
 pub use tools::tools;

@@ -4,28 +4,23 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use lango_domain::event::TurnId;
+use lango_domain::ToolContext;
 use lango_domain::session::SessionKey;
-use lango_net::{GuardedClient, check_url, parse_url};
+use lango_net::{check_url, parse_url};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 use url::Url;
 
 use crate::browser::{Browser, BrowserOptions};
-use crate::error::{BrowserError, Result};
-use crate::page::Page;
-use crate::page::outline::{OUTLINE_TOKENS, OutlineRegion, PageOutline};
+use crate::error::Result;
+use crate::page::outline::OUTLINE_TOKENS;
 use crate::page::screenshot::ScreenshotOptions;
-use crate::page::settle::ActionMark;
-use crate::refs::{ElementRef, RefTable};
-use crate::tab_state::{Tab, TabId};
+use crate::profiles::ProfileStore;
+use crate::refs::ElementRef;
+use crate::session_pages::SessionPages;
 
 /// Time to wait for the content of a page that is opened.
 pub const NAVIGATION_LIMIT: Duration = Duration::from_secs(15);
-/// Time for a page to become quiet after its content is there.
-const SETTLE_LIMIT: Duration = Duration::from_millis(800);
-/// Most tokens of the changes after an action.
-const CHANGE_TOKENS: usize = 800;
 /// Most sessions with open pages. The one that was not used for longest is closed.
 const MAX_SESSIONS: usize = 16;
 
@@ -34,6 +29,20 @@ pub type FileReader =
     Arc<dyn Fn(&str) -> std::result::Result<(String, Vec<u8>), String> + Send + Sync>;
 /// Returns the text of a PDF file, or a reason why there is none.
 pub type PdfTextReader = Arc<dyn Fn(Vec<u8>) -> std::result::Result<String, String> + Send + Sync>;
+
+/// Saves a new file in the workspace under a path, or under a similar one if there is a file already.
+/// Returns the path, or the reason why not.
+pub type FileSaver =
+    Arc<dyn Fn(&ToolContext, &str, Vec<u8>) -> std::result::Result<String, String> + Send + Sync>;
+
+/// What the navigator may keep.
+#[derive(Clone, Default)]
+pub struct NavigatorStorage {
+    /// Absent if no files can be saved.
+    pub save_file: Option<FileSaver>,
+    /// Absent if there is no folder for profiles.
+    pub profiles: Option<ProfileStore>,
+}
 
 /// Everything that the navigator needs from outside.
 #[derive(Clone)]
@@ -46,7 +55,7 @@ pub struct NavigatorParts {
 /// Starts the browser on first use, closes it when it is idle, and keeps the pages of each session.
 pub struct Navigator {
     pub(crate) parts: NavigatorParts,
-    pub(crate) guarded: GuardedClient,
+    pub(crate) storage: NavigatorStorage,
     browser: tokio::sync::Mutex<Option<Arc<Browser>>>,
     sessions: Mutex<HashMap<SessionKey, SessionEntry>>,
     last_use: Mutex<Instant>,
@@ -58,38 +67,16 @@ struct SessionEntry {
     used: Instant,
 }
 
-/// The pages of one session.
-#[derive(Default)]
-pub struct SessionPages {
-    place: Option<SessionPlace>,
-    pub current: Option<TabId>,
-    refs: Arc<Mutex<RefTable>>,
-    shown: Option<ShownOutline>,
-    /// The searches of the last turn.
-    pub searches: Option<(TurnId, u32)>,
-}
-
-struct SessionPlace {
-    browser: Arc<Browser>,
-    context: String,
-}
-
-/// The outline that the agent has seen last.
-struct ShownOutline {
-    tab: TabId,
-    document: Option<Arc<str>>,
-    lines: Vec<String>,
-}
-
 impl Navigator {
+    /// Returns a navigator that keeps nothing.
     pub fn new(parts: NavigatorParts) -> Arc<Self> {
-        let limits = lango_net::FetchLimits {
-            body: 20 * 1024 * 1024,
-            ..lango_net::FetchLimits::default()
-        };
+        Self::with_storage(parts, NavigatorStorage::default())
+    }
+
+    pub fn with_storage(parts: NavigatorParts, storage: NavigatorStorage) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
-            guarded: GuardedClient::new(parts.options.policy, limits),
             parts,
+            storage,
             browser: tokio::sync::Mutex::default(),
             sessions: Mutex::default(),
             last_use: Mutex::new(Instant::now()),
@@ -128,7 +115,7 @@ impl Navigator {
                 sessions.remove(&oldest);
             }
             let entry = sessions.entry(key.clone()).or_insert_with(|| SessionEntry {
-                pages: Arc::default(),
+                pages: Arc::new(tokio::sync::Mutex::new(SessionPages::new(&key.principal))),
                 used: Instant::now(),
             });
             entry.used = Instant::now();
@@ -152,8 +139,10 @@ impl Navigator {
     /// Opens an address and returns the outline of its page, for a command of the user.
     pub async fn outline(&self, key: &SessionKey, address: &str) -> Result<String> {
         let url = self.check_address(address)?;
-        let outline = self.session(key).await.open(self, &url).await?;
-        Ok(outline.format(0, usize::MAX, OUTLINE_TOKENS))
+        let mut session = self.session(key).await;
+        let outline = session.open(self, &url).await?;
+        let notes = session.take_notes().await?;
+        Ok(notes + &outline.format(0, usize::MAX, OUTLINE_TOKENS))
     }
 
     /// Opens an address and takes a picture of its page, for a command of the user.
@@ -234,155 +223,4 @@ fn parse_page_url(text: &str) -> Result<Url> {
         parse_url(text)
     };
     Ok(url?)
-}
-
-impl Drop for SessionPages {
-    fn drop(&mut self) {
-        if let Some(place) = &self.place {
-            place.browser.close_context(&place.context);
-        }
-    }
-}
-
-impl SessionPages {
-    /// Returns the page that is open.
-    pub fn page(&self) -> Result<Page> {
-        let place = self.place.as_ref().ok_or(BrowserError::NoPage)?;
-        if place.browser.is_closed() {
-            return Err(BrowserError::Closed);
-        }
-        let tab = self.current.clone().ok_or(BrowserError::NoPage)?;
-        let page = Page {
-            browser: Arc::clone(&place.browser),
-            tab,
-            refs: Arc::clone(&self.refs),
-        };
-        page.with_tab(|_| ())?;
-        Ok(page)
-    }
-
-    /// Returns the page that is open, or an empty one.
-    pub async fn page_or_new(&mut self, navigator: &Navigator) -> Result<Page> {
-        if let Ok(page) = self.page() {
-            return Ok(page);
-        }
-        let is_running = self
-            .place
-            .as_ref()
-            .is_some_and(|place| !place.browser.is_closed());
-        if !is_running {
-            let browser = navigator.browser().await?;
-            let context = browser.create_context().await?;
-            self.place = Some(SessionPlace { browser, context });
-        }
-        self.open_tab().await?;
-        self.page()
-    }
-
-    /// Opens an empty tab and makes it the current one.
-    pub async fn open_tab(&mut self) -> Result<()> {
-        let place = self.place.as_ref().ok_or(BrowserError::NoPage)?;
-        self.current = Some(place.browser.create_tab(&place.context).await?);
-        Ok(())
-    }
-
-    /// Reads the tabs of the session, oldest first.
-    pub fn with_tabs<T>(&self, read: impl FnOnce(Vec<&Tab>) -> T) -> Result<T> {
-        let place = self.place.as_ref().ok_or(BrowserError::NoPage)?;
-        Ok(read(place.browser.tabs.lock().tabs_of(&place.context)))
-    }
-
-    /// Opens an address in the current tab and returns its outline.
-    pub async fn open(&mut self, navigator: &Navigator, url: &Url) -> Result<PageOutline> {
-        let page = self.page_or_new(navigator).await?;
-        page.check_usable()?;
-        let mark = page.mark();
-        page.navigate(url, NAVIGATION_LIMIT).await?;
-        page.settle(&mark, SETTLE_LIMIT).await?;
-        self.look(&page).await
-    }
-
-    /// Returns the outline of what is visible, and remembers it for [`SessionPages::describe_changes`].
-    pub async fn look(&mut self, page: &Page) -> Result<PageOutline> {
-        let outline = page.outline(OutlineRegion::Viewport).await?;
-        self.shown = Some(ShownOutline {
-            tab: page.tab.clone(),
-            document: page.document(),
-            lines: outline.lines.clone(),
-        });
-        Ok(outline)
-    }
-
-    /// Waits for the effects of an action and describes them: only what changed, or the new page.
-    pub async fn describe_changes(
-        &mut self,
-        page: &Page,
-        mark: &ActionMark,
-        limit: Duration,
-    ) -> Result<String> {
-        match page.settle(mark, limit).await {
-            // The action closed the tab.
-            Err(BrowserError::NoPage) => return self.describe_closed_tab(),
-            result => result?,
-        }
-        let mut text = String::new();
-        for notice in page.take_notices() {
-            text += &format!("{notice}\n");
-        }
-        let popup = self.follow_popup(page, mark).await?;
-        let page = match popup {
-            Some(popup) => {
-                let number = popup.with_tab(|tab| tab.number)?;
-                text += &format!("a new tab opened, which is now the current one: tab {number}\n");
-                popup
-            }
-            None => page.clone(),
-        };
-        if let Err(BrowserError::DialogOpen(dialog)) = page.check_usable() {
-            return Ok(text + &dialog + "\n");
-        }
-        if page.with_tab(|tab| tab.chooser.is_some())? {
-            text += "a file chooser is open: give it a file with the action upload, or go on without one\n";
-        }
-        let before = self.shown.take();
-        let outline = self.look(&page).await?;
-        match before {
-            Some(before) if before.tab == page.tab && before.document == page.document() => {
-                text += &outline.format_changes(&before.lines, CHANGE_TOKENS);
-            }
-            _ => text += &outline.format(0, usize::MAX, OUTLINE_TOKENS),
-        }
-        Ok(text)
-    }
-
-    fn describe_closed_tab(&mut self) -> Result<String> {
-        let left = self.with_tabs(|tabs| tabs.last().map(|tab| (tab.id.clone(), tab.number)))?;
-        let (current, text) = match left {
-            Some((id, number)) => (
-                Some(id),
-                format!("the tab was closed; tab {number} is the current one\n"),
-            ),
-            None => (None, "the last tab was closed\n".to_owned()),
-        };
-        self.current = current;
-        Ok(text)
-    }
-
-    /// Makes a tab the current one that the page opened since the mark.
-    async fn follow_popup(&mut self, page: &Page, mark: &ActionMark) -> Result<Option<Page>> {
-        let opened = self.with_tabs(|tabs| {
-            let mut opened = tabs.iter().rev();
-            let found = opened
-                .find(|tab| tab.opener.as_ref() == Some(&page.tab) && tab.opened >= mark.start());
-            found.map(|tab| tab.id.clone())
-        })?;
-        let Some(tab) = opened else {
-            return Ok(None);
-        };
-        self.current = Some(tab);
-        let popup = self.page()?;
-        popup.wait_until_loaded(Duration::from_secs(5)).await;
-        popup.settle(&popup.mark(), SETTLE_LIMIT).await?;
-        Ok(Some(popup))
-    }
 }

@@ -45,6 +45,8 @@ pub struct Page {
     pub tab: TabId,
     /// The references of the session.
     pub refs: Arc<Mutex<RefTable>>,
+    /// The name of the profile whose cookies the page gets.
+    pub profile: Option<String>,
 }
 
 impl Page {
@@ -232,6 +234,49 @@ impl Page {
         })?
     }
 
+    /// Returns the source of the page's content if it is private: only the user's cookies or password open
+    /// it.
+    pub fn private_source(&self) -> Option<String> {
+        let address = self.url();
+        if let Some(profile) = &self.profile {
+            return Some(format!("the page {address} with the profile {profile}"));
+        }
+        let url = url::Url::parse(&address).ok()?;
+        let is_own = self.browser.tabs.lock().auth.has_site(&url);
+        is_own.then(|| format!("the page {address} with your password"))
+    }
+
+    /// Describes an error of the server, since its page may be empty.
+    pub fn status_note(&self) -> String {
+        let response = self.with_tab(|tab| tab.main_frame()?.response.clone());
+        let Some(response) = response.ok().flatten().filter(|found| found.status >= 400) else {
+            return String::new();
+        };
+        let Some(realm) = response.realm.filter(|_| response.status == 401) else {
+            return format!("the server answered with the error {}\n", response.status);
+        };
+        let url = url::Url::parse(&response.url).ok();
+        let host = url
+            .as_ref()
+            .and_then(url::Url::host_str)
+            .unwrap_or_default();
+        let tabs = self.browser.tabs.lock();
+        let reason = match &url {
+            _ if tabs.auth.was_refused(host) => {
+                "it refused those of the setting browser.credentials".to_owned()
+            }
+            Some(url) if tabs.auth.has_host(url) => {
+                "those of the setting browser.credentials are not sent, since the connection is not encrypted"
+                    .to_owned()
+            }
+            _ => format!(
+                "the user can store them: `lango secret set NAME --host {host}` with the value user:password, and the \
+                 setting browser.credentials.\"{host}\" = \"vault:NAME\""
+            ),
+        };
+        format!("{host} asks for a user name and a password (\"{realm}\"); {reason}\n")
+    }
+
     /// Takes what happened in the tab apart from the call: alerts, downloads.
     pub fn take_notices(&self) -> Vec<String> {
         self.browser.tabs.update(|tabs| {
@@ -245,8 +290,9 @@ impl Page {
         self.refs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens an address and waits until its content is there, or until the deadline.
-    pub async fn navigate(&self, url: &url::Url, limit: Duration) -> Result<()> {
+    /// Opens an address and waits until its content is there, or until the deadline. Returns true if it is
+    /// no page but a file to save.
+    pub async fn navigate(&self, url: &url::Url, limit: Duration) -> Result<bool> {
         let host = url.host_str().unwrap_or_default().to_owned();
         self.browser.proxy.expect_host(&host);
         let (start, before) = (Instant::now(), self.document());
@@ -267,7 +313,7 @@ impl Page {
         if let Some(error) = response["errorText"].as_str() {
             let failure = self.failure(&host, start);
             return match error {
-                "net::ERR_ABORTED" => Ok(()),
+                "net::ERR_ABORTED" => Ok(response["isDownload"] == true),
                 _ => Err(failure.unwrap_or_else(|| {
                     BrowserError::action(format!("{url} cannot be opened: {error}"))
                 })),
@@ -277,7 +323,7 @@ impl Page {
         // The proxy answers a refused request with a page of its own.
         match self.failure(&host, start) {
             Some(error) => Err(error),
-            None => Ok(()),
+            None => Ok(false),
         }
     }
 

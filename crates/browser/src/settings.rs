@@ -1,13 +1,15 @@
 //! The settings `browser.*`.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use lango_domain::secret::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `browser`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BrowserSettings {
     /// The program to start [default: chromium-headless-shell, Chromium, Chrome or Edge, the first that
@@ -27,6 +29,11 @@ pub struct BrowserSettings {
     /// Let agents run JavaScript in pages (`browser_action` with `eval`). A script can do anything that the
     /// page can do.
     pub allow_eval: bool,
+    /// A name: cookies are kept under it for later sessions. Without one they end with the session.
+    pub profile: Option<String>,
+    /// User names and passwords for sites that ask for them, by host or `host:port`: `vault:NAME` of a secret
+    /// `user:password`. They are sent to that host only, encrypted or within your own network.
+    pub credentials: BTreeMap<String, Secret>,
 }
 
 impl Default for BrowserSettings {
@@ -39,6 +46,8 @@ impl Default for BrowserSettings {
             search_url: "https://html.duckduckgo.com/html/?q={query}".to_owned(),
             idle_minutes: NonZeroU32::new(10).unwrap_or(NonZeroU32::MIN),
             allow_eval: false,
+            profile: None,
+            credentials: BTreeMap::new(),
         }
     }
 }

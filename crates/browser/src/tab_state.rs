@@ -2,6 +2,8 @@
 //!
 //! [`TabRegistry::apply`] decides what an event means and which commands answer it. It does no IO.
 
+mod auth;
+mod downloads;
 mod frames;
 
 use std::collections::{HashMap, HashSet};
@@ -12,6 +14,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::cdp::{CdpEvent, CdpSession};
+pub use auth::AuthAttempts;
+pub use downloads::{ApprovedDownload, Download, DownloadState, origin_of};
 pub use frames::{DocumentId, Frame, FrameId};
 
 /// The id of a tab: the protocol's target.
@@ -76,7 +80,7 @@ impl Tab {
 }
 
 /// A command that answers an event.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EventReaction {
     pub session: Option<CdpSession>,
     pub method: &'static str,
@@ -93,15 +97,6 @@ impl EventReaction {
     }
 }
 
-/// A finished or running download.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Download {
-    pub url: String,
-    pub name: String,
-    /// `inProgress`, `completed` or `canceled`.
-    pub state: String,
-}
-
 #[derive(Default)]
 pub struct TabRegistry {
     tabs: HashMap<TabId, Tab>,
@@ -110,7 +105,12 @@ pub struct TabRegistry {
     /// The contexts that Lango created. Other tabs belong to the browser itself.
     contexts: HashSet<String>,
     next_number: HashMap<String, u32>,
-    pub downloads: HashMap<String, Download>,
+    /// Files that pages offered, oldest first.
+    downloads: Vec<Download>,
+    /// The file that may be saved next, by context.
+    pub approved_downloads: HashMap<String, ApprovedDownload>,
+    /// The sites with stored credentials.
+    pub auth: AuthAttempts,
 }
 
 impl TabRegistry {
@@ -120,6 +120,9 @@ impl TabRegistry {
 
     pub fn remove_context(&mut self, context: &str) {
         self.contexts.remove(context);
+        self.approved_downloads.remove(context);
+        self.downloads
+            .retain(|download| download.context != context);
     }
 
     pub fn tab(&self, id: &str) -> Option<&Tab> {
@@ -150,12 +153,10 @@ impl TabRegistry {
             "Target.attachedToTarget" => return self.attach(session, params),
             "Target.detachedFromTarget" => self.detach(params),
             "Page.javascriptDialogOpening" => return self.open_dialog(session, params),
-            "Browser.downloadWillBegin" => self.begin_download(params),
-            "Browser.downloadProgress" => {
-                let download = self.downloads.get_mut(text(params, "guid"));
-                if let Some(download) = download {
-                    download.state = text(params, "state").to_owned();
-                }
+            "Browser.downloadWillBegin" => return self.begin_download(params),
+            "Browser.downloadProgress" => return self.update_download(params),
+            "Fetch.requestPaused" | "Fetch.authRequired" => {
+                return self.auth.answer(session, &event.method, params);
             }
             method => {
                 if let Some((session, tab)) = session.zip(self.session_tab(session)) {
@@ -181,7 +182,12 @@ impl TabRegistry {
                     return vec![EventReaction::new(None, "Target.closeTarget", close)];
                 }
                 self.add_tab(&id, &session, info);
-                [set_up(&session, true), vec![run]].concat_reactions()
+                [
+                    set_up(&session, true),
+                    self.auth.set_up(&session),
+                    vec![run],
+                ]
+                .concat()
             }
             "iframe" => {
                 let Some(tab) = self.session_tab(parent) else {
@@ -190,7 +196,12 @@ impl TabRegistry {
                 tab.adopt_frame(&id, &session);
                 let tab = tab.id.clone();
                 self.sessions.insert(session.clone(), tab);
-                [set_up(&session, false), vec![run]].concat_reactions()
+                [
+                    set_up(&session, false),
+                    self.auth.set_up(&session),
+                    vec![run],
+                ]
+                .concat()
             }
             // Workers have no document. Their requests go through the proxy like all others.
             _ => vec![run],
@@ -261,44 +272,11 @@ impl TabRegistry {
         Vec::new()
     }
 
-    fn begin_download(&mut self, params: &Value) {
-        let download = Download {
-            url: text(params, "url").to_owned(),
-            name: truncated_line(text(params, "suggestedFilename"), 120),
-            state: "inProgress".to_owned(),
-        };
-        let frame = text(params, "frameId");
-        let tab = self
-            .tabs
-            .values_mut()
-            .find(|tab| tab.frames.contains_key(frame));
-        if let Some(tab) = tab {
-            tab.notice(format!(
-                "the page offers the file {} for download; it was not saved",
-                download.name
-            ));
-            tab.stop_navigating();
-        }
-        self.downloads
-            .insert(text(params, "guid").to_owned(), download);
-    }
-
     /// Adds the frames of a session that existed before its events were enabled.
     pub fn add_frame_tree(&mut self, session: &CdpSession, tree: &Value) {
         if let Some(tab) = self.session_tab(Some(session)) {
             tab.add_frame_tree(session, tree);
         }
-    }
-}
-
-/// Joins two lists of reactions.
-trait ConcatReactions {
-    fn concat_reactions(self) -> Vec<EventReaction>;
-}
-
-impl ConcatReactions for [Vec<EventReaction>; 2] {
-    fn concat_reactions(self) -> Vec<EventReaction> {
-        self.into_iter().flatten().collect()
     }
 }
 
@@ -375,8 +353,13 @@ fn apply_to_tab(tab: &mut Tab, session: &CdpSession, method: &str, params: &Valu
                 tab.requests.insert(id, Instant::now());
                 let frame = tab.frames.get_mut(text(params, "frameId"));
                 if let Some(frame) = frame.filter(|_| kind == "Document") {
-                    frame.has_request = true;
+                    frame.begin_request(&params["request"]);
                 }
+            }
+        }
+        "Network.responseReceived" if params["type"] == "Document" => {
+            if let Some(frame) = tab.frames.get_mut(text(params, "frameId")) {
+                frame.receive_response(&params["response"]);
             }
         }
         "Network.loadingFinished" | "Network.loadingFailed" => {

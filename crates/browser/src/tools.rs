@@ -2,11 +2,13 @@
 
 mod action;
 mod extract;
+mod file_transfer;
 mod intent;
 mod navigate;
 mod observe;
 mod screenshot;
 mod search;
+mod tabs;
 mod typing;
 
 use std::sync::Arc;
@@ -14,9 +16,10 @@ use std::sync::Arc;
 use lango_domain::{Content, Label, Tool, ToolContext, ToolError, ToolOutput};
 
 use crate::error::{BrowserError, Result};
-use crate::navigator::{Navigator, SessionPages};
+use crate::navigator::Navigator;
 use crate::page::Page;
 use crate::refs::ElementRef;
+use crate::session_pages::SessionPages;
 
 /// Returns the tools of the navigator.
 pub fn tools(navigator: &Arc<Navigator>) -> Vec<Tool> {
@@ -42,11 +45,16 @@ impl From<BrowserError> for ToolError {
     }
 }
 
-/// Returns text of a page: untrusted, with the page as its source.
+/// Returns text of a page: untrusted, with the page as its source. It is private if only the user's cookies
+/// or password open the page.
 fn page_output(page: &Page, content: impl Into<Content>) -> ToolOutput {
+    let mut label = Label::untrusted(format!("the page {}", page.url()));
+    if let Some(source) = page.private_source() {
+        label.join(&Label::private(source));
+    }
     ToolOutput {
         content: content.into(),
-        label: Some(Label::untrusted(format!("the page {}", page.url()))),
+        label: Some(label),
     }
 }
 

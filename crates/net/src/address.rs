@@ -25,6 +25,11 @@ impl AddressPolicy {
     }
 }
 
+/// Returns true for addresses that are not on the public internet, such as those of this machine.
+pub fn is_private_address(address: IpAddr) -> bool {
+    !is_public(address)
+}
+
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),

@@ -14,7 +14,7 @@ pub mod json;
 mod settings;
 pub mod sse;
 
-pub use address::AddressPolicy;
+pub use address::{AddressPolicy, is_private_address};
 pub use content_type::ContentKind;
 pub use egress_proxy::{EgressLimits, EgressProxy, EgressRules, HostRule};
 pub use guarded_client::{

@@ -78,6 +78,14 @@
     return field?.type === "file" ? {} : { error: `${L.describeAny(el)} is no file field` };
   };
   L.hasText = ({ text }) => ({ found: L.clean(document.body?.innerText || "").toLowerCase().includes(L.clean(text).toLowerCase()) });
+  // Asks for a file as a click on a link would, with the cookies of the page.
+  L.startDownload = ({ url, name }) => {
+    const link = document.createElement("a");
+    link.href = url;
+    link.download = name;
+    link.click();
+    return {};
+  };
   L.scrollPosition = () => ({ x: scrollX, y: scrollY });
 
   const boxOf = (el) => {

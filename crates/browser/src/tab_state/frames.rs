@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use lango_text::sanitize::truncated_line;
 use serde_json::Value;
 
 use super::{Tab, text};
 use crate::cdp::CdpSession;
+
+const MAX_TYPE_CHARS: usize = 80;
+const MAX_REALM_CHARS: usize = 80;
 
 pub type FrameId = Arc<str>;
 
@@ -27,6 +31,21 @@ pub struct Frame {
     pub is_navigating: bool,
     /// True while a document is requested that has not arrived.
     pub has_request: bool,
+    /// True if the last request for a document sent a form.
+    sends_form: bool,
+    /// The response to the last request for a document. It may be a file, which is no document.
+    pub response: Option<DocumentResponse>,
+}
+
+/// The head of the response to a request for a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentResponse {
+    pub url: String,
+    pub status: u16,
+    pub media_type: String,
+    /// The name of the area that needs a user name and a password.
+    pub realm: Option<String>,
+    pub is_form_response: bool,
 }
 
 impl Frame {
@@ -41,12 +60,46 @@ impl Frame {
             world: None,
             is_navigating: false,
             has_request: false,
+            sends_form: false,
+            response: None,
         }
+    }
+
+    pub(super) fn begin_request(&mut self, request: &Value) {
+        self.has_request = true;
+        self.sends_form = text(request, "method") != "GET";
+        self.response = None;
+    }
+
+    pub(super) fn receive_response(&mut self, response: &Value) {
+        let headers = response["headers"].as_object().into_iter().flatten();
+        let mut challenges = headers
+            .filter(|(name, _)| name.eq_ignore_ascii_case("www-authenticate"))
+            .filter_map(|(_, value)| value.as_str());
+        self.response = Some(DocumentResponse {
+            url: text(response, "url").to_owned(),
+            status: response["status"].as_u64().unwrap_or_default() as u16,
+            media_type: truncated_line(text(response, "mimeType"), MAX_TYPE_CHARS),
+            realm: challenges.next().map(realm),
+            is_form_response: self.sends_form,
+        });
     }
 
     pub fn is_ready(&self) -> bool {
         self.ready.as_ref() == Some(&self.document)
     }
+}
+
+/// Returns the realm of a challenge, such as `Basic realm="Staff"`.
+fn realm(challenge: &str) -> String {
+    let lower = challenge.to_ascii_lowercase();
+    let start = lower.find("realm=").map(|at| at + "realm=".len());
+    let value = start.and_then(|at| challenge.get(at..)).unwrap_or_default();
+    let value = match value.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next(),
+        None => value.split(',').next(),
+    };
+    truncated_line(value.unwrap_or_default().trim(), MAX_REALM_CHARS)
 }
 
 impl Tab {

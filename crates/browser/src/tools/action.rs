@@ -10,11 +10,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::file_transfer::{download, download_intent, upload};
 use super::intent::action_intent;
+use super::navigate::outgoing_address;
+use super::tabs::use_tab;
 use super::typing::{check_secret_use, type_text};
 use super::{find_element, page_output, session_of};
 use crate::error::{BrowserError, Result};
-use crate::navigator::{Navigator, SessionPages};
+use crate::navigator::Navigator;
 use crate::page::input::{Click, Point};
 use crate::page::keys::KeyPress;
 use crate::page::{Page, check};
@@ -47,6 +50,8 @@ pub(super) enum ActionKind {
     Drag,
     /// Gives the file at the path `text` to a file field.
     Upload,
+    /// Saves the file that the page offered last, or the one at the address `text`, in the workspace.
+    Download,
     Back,
     Forward,
     Reload,
@@ -102,6 +107,9 @@ pub(super) fn tool(navigator: &Arc<Navigator>) -> Tool {
         async move {
             let session = session_of(&navigator, &context).await;
             check_secret_use(&args, &context.redactor)?;
+            if args.action == ActionKind::Download {
+                return Ok(download_intent(&navigator, &session, &args)?);
+            }
             Ok(action_intent(&navigator, &session.page()?, &args).await?)
         }
     })
@@ -111,6 +119,17 @@ pub(super) fn tool(navigator: &Arc<Navigator>) -> Tool {
     .with_phrases([
         "click [on] [the] {ref} (button|link|)",
         "press [on] [the] {ref} (button|link)",
+        "(type|enter|put|write) {text} (into|in) [the] {ref} (field|box|) {action=\"type\"}",
+        "fill [in] [the] {ref} (field|box|) with {text} {action=\"type\"}",
+        "(select|choose|pick) {text} (in|from) [the] {ref} (list|field|) {action=\"select\"}",
+        "(check|tick) [the] {ref} (box|checkbox|) {action=\"check\"}",
+        "(uncheck|untick) [the] {ref} (box|checkbox|) {action=\"check\"} {text=\"off\"}",
+        "(submit|send) [the] form {action=\"press\"} {key=\"Enter\"}",
+        "scroll {text:word} {action=\"scroll\"}",
+        "go back [to the] (previous page|last page|) {action=\"back\"}",
+        "(reload|refresh) [the] page {action=\"reload\"}",
+        "(download|save) [the] (file|download) {action=\"download\"}",
+        "(download|save) [the] (file|) [at] {text:word} {action=\"download\"}",
     ])
 }
 
@@ -129,6 +148,9 @@ fn outgoing_text(
             | ActionKind::Upload
             | ActionKind::Eval
     );
+    if args.action == ActionKind::Download {
+        return args.text.map(outgoing_address);
+    }
     let data = match args.action {
         ActionKind::Press => args.key,
         _ => args.text.filter(|_| sends),
@@ -150,6 +172,9 @@ async fn act(
 ) -> std::result::Result<ToolOutput, ToolError> {
     let mut session = session_of(navigator, context).await;
     check_secret_use(&args, &context.redactor)?;
+    if args.action == ActionKind::Download {
+        return download(navigator, context, &mut session, &args).await;
+    }
     let page = session.page()?;
     if !matches!(
         args.action,
@@ -245,7 +270,7 @@ async fn run_action(
         ActionKind::Wait => page.wait_for_text(args.text.as_deref(), limit).await?,
         ActionKind::Dialog => answer_dialog(page, args).await?,
         ActionKind::Eval => return evaluate(navigator, page, args).await,
-        ActionKind::Tab | ActionKind::Type => {}
+        ActionKind::Tab | ActionKind::Type | ActionKind::Download => {}
     }
     Ok(String::new())
 }
@@ -296,86 +321,10 @@ async fn drag(page: &Page, from: ElementRef, args: &ActionArgs) -> Result<()> {
     }
 }
 
-async fn upload(
-    navigator: &Navigator,
-    page: &Page,
-    element: Option<ElementRef>,
-    args: &ActionArgs,
-) -> Result<()> {
-    let path = args.text.as_deref();
-    let path = path.ok_or_else(|| {
-        BrowserError::action("the action upload needs the path of a file in text")
-    })?;
-    let (name, bytes) = (navigator.parts.read_file)(path).map_err(BrowserError::Action)?;
-    // The browser gets a copy, so that it needs no access to the workspace.
-    let folder = tempfile::tempdir_in(&page.browser.uploads);
-    let written = folder.and_then(|folder| {
-        let file = folder.keep().join(name);
-        std::fs::write(&file, bytes).map(|()| file)
-    });
-    let file =
-        written.map_err(|error| BrowserError::action(format!("cannot copy the file: {error}")))?;
-    page.set_files(element, &[file]).await
-}
-
 async fn answer_dialog(page: &Page, args: &ActionArgs) -> Result<()> {
     match args.text.as_deref().map(str::trim) {
         None | Some("accept" | "ok" | "yes") => page.answer_dialog(true, None).await,
         Some("dismiss" | "cancel" | "no") => page.answer_dialog(false, None).await,
         Some(text) => page.answer_dialog(true, Some(text)).await,
     }
-}
-
-async fn use_tab(session: &mut SessionPages, text: Option<&str>) -> Result<String> {
-    match text.map(str::trim) {
-        Some("new") => session.open_tab().await?,
-        Some("close") => {
-            let page = session.page()?;
-            let params = json!({ "targetId": &*page.tab });
-            page.browser
-                .cdp
-                .call(None, "Target.closeTarget", params)
-                .await?;
-            let is_gone =
-                |tabs: &crate::tab_state::TabRegistry| tabs.tab(&page.tab).is_none().then_some(());
-            page.browser
-                .tabs
-                .wait(Duration::from_secs(5), is_gone)
-                .await;
-            let last = session.with_tabs(|tabs| tabs.last().map(|tab| tab.id.clone()))?;
-            match last {
-                Some(tab) => session.current = Some(tab),
-                None => session.open_tab().await?,
-            }
-        }
-        Some(number) if !number.is_empty() => {
-            let number = number.trim_start_matches("tab").trim();
-            let found = session.with_tabs(|tabs| {
-                let mut tabs = tabs.iter();
-                let tab = tabs.find(|tab| tab.number.to_string() == number);
-                tab.map(|tab| tab.id.clone())
-            })?;
-            let missing = || BrowserError::action(format!("there is no tab {number}"));
-            session.current = Some(found.ok_or_else(missing)?);
-        }
-        _ => {}
-    }
-    let current = session.current.clone();
-    let mut text = session.with_tabs(|tabs| {
-        let line = |tab: &&crate::tab_state::Tab| {
-            let mark = if Some(&tab.id) == current.as_ref() {
-                " (current)"
-            } else {
-                ""
-            };
-            format!("tab {}{mark}: {}\n", tab.number, tab.url())
-        };
-        tabs.iter().map(line).collect::<String>()
-    })?;
-    let page = session.page()?;
-    if page.check_usable().is_ok() {
-        let outline = session.look(&page).await?;
-        text += &outline.format(0, usize::MAX, crate::page::outline::OUTLINE_TOKENS);
-    }
-    Ok(text)
 }

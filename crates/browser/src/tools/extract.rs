@@ -74,7 +74,9 @@ pub(super) fn tool(navigator: &Arc<Navigator>) -> Tool {
     .with_phrases([
         "(read|summarize) [me] [the] (page|site|website|article|) [at] {url:word} in the browser",
         "(read|summarize) [me] [the] (open|current) page",
-        "read [me] [the] (site|website|webpage) [at] {url:word}",
+        "read [me] [the] (site|website|webpage|page|) [at] {url:word}",
+        "(open|visit|browse|navigate to|go to) {url:word} and (read|tell|show|give) [me] [the] (headline|headlines|title|heading|headings) {mode=\"summary\"}",
+        "(open|visit|browse|navigate to|go to) {url:word} and (read|tell|show|summarize) [me] (it|the page|the text|the article)",
     ])
 }
 

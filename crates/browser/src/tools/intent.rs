@@ -225,6 +225,7 @@ fn verb(action: ActionKind) -> &'static str {
         ActionKind::Scroll => "scrolls",
         ActionKind::Drag => "drags",
         ActionKind::Upload => "uploads a file to",
+        ActionKind::Download => "saves a file of",
         ActionKind::Back => "back",
         ActionKind::Forward => "forward",
         ActionKind::Reload => "reloads",

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use lango_domain::{
     Destination, Intent, OutgoingData, Safety, Tool, ToolContext, ToolError, ToolOutput,
 };
-use lango_net::ContentKind;
 use lango_text::{sanitize::strip_control_chars, token_estimate};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,8 +12,10 @@ use url::Url;
 
 use super::{page_output, session_of};
 use crate::error::{BrowserError, Result};
-use crate::navigator::{Navigator, SessionPages};
+use crate::navigator::{NAVIGATION_LIMIT, Navigator};
 use crate::page::outline::OUTLINE_TOKENS;
+use crate::session_pages::SessionPages;
+use crate::tab_state::{ApprovedDownload, Download, origin_of};
 
 const PDF_TOKENS: usize = 6_000;
 
@@ -45,7 +46,6 @@ pub(super) fn tool(navigator: &Arc<Navigator>) -> Tool {
     .with_outgoing(|args: NavigateArgs| outgoing_address(args.url))
     .with_phrases([
         "(open|visit|browse|navigate to|go to) [the] (page|url|site|website|link|address|) [at] {url:word} [in the browser]",
-        "(open|visit|browse|navigate to|go to) {url:word} and (read|tell|show) [me] [the] (headline|title|page|heading)",
         "show me [the] (site|website) {url:word}",
     ])
 }
@@ -91,13 +91,15 @@ pub(super) async fn open_page(
     url: &Url,
 ) -> Result<String> {
     let opened = session.open(navigator, url).await;
-    let page = session.page()?;
-    let notices = page.take_notices();
-    let is_download = notices.iter().any(|notice| notice.contains("for download"));
-    if is_download && let Some(text) = read_pdf(navigator, url).await? {
-        return Ok(text);
+    // A browser that could not start has no notes.
+    if let Err(error @ (BrowserError::Unavailable(_) | BrowserError::Closed)) = opened {
+        return Err(error);
     }
-    let mut text: String = notices.iter().map(|notice| format!("{notice}\n")).collect();
+    let offer = session.wait_for_offer().await?;
+    if let Some(offer) = offer.filter(is_pdf) {
+        return read_pdf(navigator, session, &offer).await;
+    }
+    let mut text = session.take_notes().await?;
     match opened {
         Ok(outline) => text += &outline.format(0, usize::MAX, OUTLINE_TOKENS),
         // The dialog is part of the page: the agent answers it.
@@ -107,14 +109,26 @@ pub(super) async fn open_page(
     Ok(text)
 }
 
-/// Reads a PDF file, which the browser would only save. Returns none for other files.
-async fn read_pdf(navigator: &Navigator, url: &Url) -> Result<Option<String>> {
-    let Ok(file) = navigator.guarded.get(url.as_str()).await else {
-        return Ok(None);
+fn is_pdf(offer: &Download) -> bool {
+    let is_named = offer.name.to_lowercase().ends_with(".pdf");
+    let media_type = offer.media_type.as_deref();
+    !offer.is_form_response && media_type.map_or(is_named, |kind| kind == "application/pdf")
+}
+
+/// Reads a PDF file, which the browser would only save. It is not kept.
+async fn read_pdf(
+    navigator: &Navigator,
+    session: &SessionPages,
+    offer: &Download,
+) -> Result<String> {
+    let page = session.page()?;
+    let approved = ApprovedDownload {
+        origin: origin_of(&offer.url),
+        name: Some(offer.name.clone()),
     };
-    if file.kind != ContentKind::Pdf {
-        return Ok(None);
-    }
+    let again = lango_net::parse_url(&offer.url)?;
+    let step = async { page.navigate(&again, NAVIGATION_LIMIT).await.map(drop) };
+    let file = session.receive_file(approved, step).await?;
     let read = Arc::clone(&navigator.parts.read_pdf);
     let text = tokio::task::spawn_blocking(move || read(file.bytes)).await;
     let text = text.map_err(|_panic| BrowserError::action("the PDF file cannot be read"))?;
@@ -126,5 +140,5 @@ async fn read_pdf(navigator: &Navigator, url: &Url) -> Result<Option<String>> {
     } else {
         ""
     };
-    Ok(Some(format!("url: {url}\nPDF file\n\n{shown}{more}\n")))
+    Ok(format!("url: {}\nPDF file\n\n{shown}{more}\n", offer.url))
 }

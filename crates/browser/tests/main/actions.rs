@@ -284,7 +284,9 @@ async fn files_are_uploaded_from_the_workspace_and_downloads_refused() {
         .await
         .unwrap();
     assert!(
-        got.contains("offers the file evil.sh for download; it was not saved"),
+        got.contains(
+            "offers the file evil.sh (application/octet-stream, 2 bytes, from http://127.0.0.1:"
+        ),
         "{got}"
     );
     fixture

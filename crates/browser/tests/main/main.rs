@@ -3,11 +3,17 @@
 #[cfg(test)]
 mod actions;
 #[cfg(test)]
+mod auth;
+#[cfg(test)]
+mod downloads;
+#[cfg(test)]
 mod egress;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod outline;
+#[cfg(test)]
+mod profiles;
 #[cfg(test)]
 mod secrets;
 #[cfg(test)]

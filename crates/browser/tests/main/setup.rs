@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use lango_browser::{BrowserOptions, BrowserSettings, Navigator, NavigatorParts, tools};
+use lango_browser::{
+    BrowserOptions, BrowserSettings, Navigator, NavigatorParts, NavigatorStorage, ProfileStore,
+    tools,
+};
 use lango_domain::{Intent, SecretField, Tool, ToolContext, ToolOutput};
 use lango_net::AddressPolicy;
 use lango_testkit::tool_context_for;
@@ -16,7 +19,8 @@ use tokio::net::{TcpListener, TcpStream};
 #[derive(Clone)]
 pub struct TestServer {
     pub address: SocketAddr,
-    pages: Arc<Mutex<HashMap<String, String>>>,
+    pages: Arc<Mutex<HashMap<String, Vec<u8>>>>,
+    locks: Arc<Mutex<HashMap<String, String>>>,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
@@ -30,6 +34,7 @@ impl TestServer {
         let server = Self {
             address: listener.local_addr().unwrap(),
             pages: Arc::default(),
+            locks: Arc::default(),
             requests: Arc::default(),
         };
         let served = server.clone();
@@ -44,9 +49,20 @@ impl TestServer {
 
     /// Sets a page. A text that begins with `HTTP/` is sent as it is.
     pub fn page(&self, path: &str, html: &str) -> &Self {
+        self.bytes(path, html.as_bytes())
+    }
+
+    pub fn bytes(&self, path: &str, content: &[u8]) -> &Self {
         let mut pages = self.pages.lock().unwrap();
-        pages.insert(path.to_owned(), html.to_owned());
+        pages.insert(path.to_owned(), content.to_vec());
         self
+    }
+
+    /// Sets a page that is sent to requests with this header only, in lower case; others get `HTTP 401`.
+    pub fn locked_page(&self, path: &str, header: &str, html: &str) -> &Self {
+        let mut locks = self.locks.lock().unwrap();
+        locks.insert(path.to_owned(), header.to_owned());
+        self.page(path, html)
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -88,20 +104,26 @@ impl TestServer {
             .lock()
             .unwrap()
             .push(format!("{first} {body}"));
+        let bare = path.split('?').next().unwrap_or_default();
         let page = {
             let pages = self.pages.lock().unwrap();
-            let bare = path.split('?').next().unwrap_or_default();
             pages.get(&path).or_else(|| pages.get(bare)).cloned()
         };
+        let lock = self.locks.lock().unwrap().get(bare).cloned();
+        let is_locked = lock.is_some_and(|header| !text.to_lowercase().contains(&header));
         let response = match page {
-            Some(page) if page.starts_with("HTTP/") => page,
-            Some(page) => format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\r\n{page}",
-                page.len()
-            ),
-            None => "HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nnot found".to_owned(),
+            _ if is_locked => b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"Staff\"\r\nContent-Length: 0\r\n\r\n".to_vec(),
+            Some(page) if page.starts_with(b"HTTP/") => page,
+            Some(page) => {
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\r\n",
+                    page.len()
+                );
+                [head.into_bytes(), page].concat()
+            }
+            None => b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nnot found".to_vec(),
         };
-        let _ = stream.write_all(response.as_bytes()).await;
+        let _ = stream.write_all(&response).await;
         let _ = stream.shutdown().await;
     }
 }
@@ -127,7 +149,18 @@ impl Fixture {
             let bytes = std::fs::read(root.join(path)).map_err(|error| error.to_string())?;
             Ok((path.to_owned(), bytes))
         };
-        let navigator = Navigator::new(NavigatorParts {
+        let (saves, data) = (folder.path().to_path_buf(), folder.path().join("data"));
+        let save_file = move |_: &ToolContext, path: &str, bytes: Vec<u8>| {
+            let path = saves.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, bytes).map_err(|error| error.to_string())?;
+            Ok(path.display().to_string())
+        };
+        let storage = NavigatorStorage {
+            save_file: Some(Arc::new(save_file)),
+            profiles: Some(ProfileStore::new(data)),
+        };
+        let parts = NavigatorParts {
             options: BrowserOptions {
                 settings,
                 policy,
@@ -136,7 +169,8 @@ impl Fixture {
             },
             read_file: Arc::new(read_file),
             read_pdf: Arc::new(|bytes| Ok(format!("a PDF file of {} bytes", bytes.len()))),
-        });
+        };
+        let navigator = Navigator::with_storage(parts, storage);
         Self {
             tools: tools(&navigator),
             navigator,

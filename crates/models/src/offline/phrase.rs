@@ -5,6 +5,7 @@
 //! words as typed, `{argument:word}` exactly one. `{argument=result}` captures no words: it is the
 //! result of the step before, and `{argument=summary}` the start of it. `{argument=request}` is the whole
 //! request, for tools that read it themselves; the words of `{_}` are then no argument of their own.
+//! `{argument="value"}` captures no words either: it is this value.
 
 use super::lexer::Token;
 
@@ -32,6 +33,11 @@ enum PatternPart {
     },
     WholeRequest {
         argument: String,
+    },
+    /// A value that the phrase itself sets.
+    Constant {
+        argument: String,
+        value: String,
     },
 }
 
@@ -124,6 +130,15 @@ fn normalize_words(text: &str) -> Vec<String> {
 
 fn parse_slot(inside: &str) -> PatternPart {
     if let Some((argument, source)) = inside.split_once('=') {
+        if let Some(value) = source
+            .strip_prefix('"')
+            .and_then(|rest| rest.strip_suffix('"'))
+        {
+            return PatternPart::Constant {
+                argument: argument.to_owned(),
+                value: value.to_owned(),
+            };
+        }
         if source == "request" {
             let argument = argument.to_owned();
             return PatternPart::WholeRequest { argument };
@@ -171,6 +186,12 @@ fn match_parts(parts: &[PatternPart], tokens: &[Token<'_>]) -> Option<PhraseMatc
             matched
                 .arguments
                 .push((argument.clone(), ArgumentValue::FromPrevious(*source)));
+            Some(matched)
+        }
+        PatternPart::Constant { argument, value } => {
+            let mut matched = match_parts(rest, tokens)?;
+            let value = ArgumentValue::Text(value.clone());
+            matched.arguments.push((argument.clone(), value));
             Some(matched)
         }
         PatternPart::WholeRequest { .. } => match_parts(rest, tokens),
