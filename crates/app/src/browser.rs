@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use lango_browser::{
-    BrowserOptions, FileReader, INSTALL_HINT, Navigator, NavigatorParts, find_browser,
+    BrowserOptions, FileReader, INSTALL_HINT, Navigator, NavigatorParts, NavigatorStorage,
+    ProfileStore, find_browser,
 };
 use lango_documents::DocumentAccess;
 use lango_documents::parse::pdf_text;
@@ -35,11 +36,16 @@ pub(crate) fn browser_tools(context: &CapabilityContext<'_>) -> Result<Vec<Tool>
         return Ok(Vec::new());
     }
     let navigator = context.toolset.navigator(|| {
-        Navigator::new(NavigatorParts {
+        let parts = NavigatorParts {
             options: options(loaded, environment),
             read_file: workspace_reader(context.toolset.document_access()),
             read_pdf: Arc::new(|bytes| pdf_text(bytes).map_err(|error| error.to_string())),
-        })
+        };
+        let storage = NavigatorStorage {
+            save_file: Some(context.toolset.file_saver()),
+            profiles: browser_profiles(environment),
+        };
+        Navigator::with_storage(parts, storage)
     });
     Ok(lango_browser::tools(navigator))
 }
@@ -54,11 +60,22 @@ pub fn navigator_for_user(
     if policy == AddressPolicy::Anywhere {
         options.policy = policy;
     }
-    Navigator::new(NavigatorParts {
+    let parts = NavigatorParts {
         options,
         read_file: Arc::new(|_| Err("no files can be uploaded here".to_owned())),
         read_pdf: Arc::new(|bytes| pdf_text(bytes).map_err(|error| error.to_string())),
-    })
+    };
+    let storage = NavigatorStorage {
+        save_file: None,
+        profiles: browser_profiles(environment),
+    };
+    Navigator::with_storage(parts, storage)
+}
+
+/// Returns the store of named profiles.
+pub fn browser_profiles(environment: &Environment) -> Option<ProfileStore> {
+    let data = environment.data_folder()?;
+    Some(ProfileStore::new(data.join("browser-profiles")))
 }
 
 fn options(loaded: &LoadedConfig, environment: &Environment) -> BrowserOptions {

@@ -47,7 +47,7 @@ pub use assistant::{Assistant, AssistantOptions, StartError, known_secrets, new_
 pub use automation::{
     RunningScheduler, SchedulerOptions, build_scheduler, plan_limits, team_catalog,
 };
-pub use browser::navigator_for_user;
+pub use browser::{browser_profiles, navigator_for_user};
 pub use capabilities::{CapabilityContext, capability_tools};
 pub use config::{ConfigError, LoadedConfig, Overrides};
 pub use connected_models::{check_models, selected_models};

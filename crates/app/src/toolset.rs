@@ -144,6 +144,17 @@ impl Toolset {
         &self.files.workspace
     }
 
+    /// Saves a new file in the workspace for another tool.
+    pub(crate) fn file_saver(&self) -> lango_browser::FileSaver {
+        let (files, disabled) = (self.files.clone(), self.disabled_reason.clone());
+        Arc::new(move |context, path, bytes| match &disabled {
+            Some(reason) => Err(reason.clone()),
+            None => files
+                .save_new(context, path, bytes)
+                .map_err(|error| error.0),
+        })
+    }
+
     /// Returns access to the workspace for indexing documents.
     pub fn document_access(&self) -> Arc<dyn DocumentAccess> {
         Arc::new(WorkspaceAccess {

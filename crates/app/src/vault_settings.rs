@@ -129,6 +129,20 @@ fn visit(settings: &mut Settings, on_setting: &mut dyn FnMut(SecretSetting<'_>))
         );
         visit_headers(on_setting, &key, &address, &mut remote.headers);
     }
+    let credentials = &mut settings.browser.credentials;
+    credentials.retain(|host, value| {
+        let mut given = Some(value.clone());
+        let key = format!("browser.credentials.{host}");
+        // The vault compares names of hosts, without a port.
+        let name = host
+            .rsplit_once(':')
+            .map_or(host.as_str(), |(name, _)| name);
+        visit_one(on_setting, key, &Some(name.to_owned()), &mut given);
+        given.is_some_and(|given| {
+            *value = given;
+            true
+        })
+    });
     let (smtp, webhook) = (
         &mut settings.automation.smtp,
         &mut settings.automation.webhook,

@@ -25,7 +25,7 @@ pub use automation::{
     AutomateCommand, BackgroundCommand, CatchUpChoice, CronAddArgs, CronCommand, DeliveryArgs,
     InboxCommand, OverlapChoice, SessionChoice, WorkflowCommand,
 };
-pub use browser::BrowserCommand;
+pub use browser::{BrowserCommand, BrowserProfileCommand};
 pub use graph::{
     DiagramFormat, FactFormat, FactQueryArgs, GraphCommand, GraphDirection, GraphShowArgs,
     PathArgs, TraverseArgs, TripleArgs,
@@ -196,7 +196,7 @@ pub enum Command {
     /// Pay in USDC: send, balance, history, show, limits, info, wallet, payees, fetch.
     #[command(subcommand)]
     Payment(PaymentCommand),
-    /// Open pages in the browser: open, screenshot.
+    /// Open pages in the browser: open, screenshot, profile.
     #[command(subcommand)]
     Browser(BrowserCommand),
     /// Run evaluations.

@@ -17,6 +17,7 @@ mod read;
 mod read_intent;
 mod relocate;
 mod replace;
+mod save_new;
 mod search;
 mod sensitive_paths;
 mod similarity;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lango_domain::content::Attachment;
-use lango_domain::{Content, Safety, Tool, ToolContext, ToolError, ToolOutput};
+use lango_domain::{Content, Intent, Safety, Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -14,6 +14,8 @@ use crate::navigator::Navigator;
 use crate::page::screenshot::ScreenshotOptions;
 
 const MAX_WIDTH: u32 = 1280;
+/// The folder of the workspace for pictures that the user wants to keep.
+const FOLDER: &str = "screenshots";
 
 #[derive(Deserialize, JsonSchema)]
 struct ScreenshotArgs {
@@ -27,6 +29,8 @@ struct ScreenshotArgs {
     width: Option<u32>,
     /// An address to open first; the open page if left out.
     url: Option<String>,
+    /// True if the user wants the picture as a file of the workspace.
+    save: Option<bool>,
 }
 
 pub(super) fn tool(navigator: &Arc<Navigator>) -> Tool {
@@ -47,15 +51,45 @@ pub(super) fn tool(navigator: &Arc<Navigator>) -> Tool {
             Some(url) => open_intent(&describe, url),
             None => Ok(reading_intent("takes a picture of the open page")),
         };
+        let intent = intent.map(|intent| saving_intent(intent, args.save.unwrap_or_default()));
         async move { intent }
     })
     .with_untrusted_output()
     .with_outgoing(|args: ScreenshotArgs| outgoing_or_nothing(args.url))
     .with_phrases([
-        "[take|make] [a] screenshot [of] [the] (page|site|website|) [at] {url:word}",
-        "(take|make) a (screenshot|picture) of [the] (page|site|website|) [at] {url:word}",
-        "(take|make) a screenshot [of the (open|current) page]",
+        "(take|make|) [a] screenshot [of] [the] (page|site|website|) [at] {url:word} {save=\"true\"}",
+        "(take|make) a (screenshot|picture) of [the] (page|site|website|) [at] {url:word} {save=\"true\"}",
+        "(take|make) a screenshot (of the open page|of the current page|of the page|) {save=\"true\"}",
     ])
+}
+
+/// Adds the saving of the picture to an intent.
+fn saving_intent(intent: Intent, is_saved: bool) -> Intent {
+    if !is_saved {
+        return intent;
+    }
+    Intent {
+        level: intent.level.max(Safety::Moderate),
+        shows: format!("{}\nsaves the picture in the folder {FOLDER}", intent.shows),
+        ..intent
+    }
+}
+
+/// Saves a picture in the workspace and returns the line that says so.
+async fn save(
+    navigator: &Navigator,
+    context: &ToolContext,
+    name: &str,
+    bytes: Vec<u8>,
+) -> Result<String, ToolError> {
+    let missing = || ToolError("files cannot be saved here".to_owned());
+    let save = navigator.storage.save_file.clone().ok_or_else(missing)?;
+    let (context, path) = (context.clone(), format!("{FOLDER}/{name}"));
+    let saved = tokio::task::spawn_blocking(move || save(&context, &path, bytes)).await;
+    let saved = saved.map_err(|_panic| ToolError("the picture cannot be saved".to_owned()))?;
+    saved
+        .map(|path| format!("saved {path}\n"))
+        .map_err(ToolError)
 }
 
 async fn screenshot(
@@ -86,9 +120,13 @@ async fn screenshot(
     let host = url::Url::parse(&page.url()).ok();
     let host = host.and_then(|url| url.host_str().map(str::to_owned));
     let name = format!("{}.webp", host.unwrap_or_else(|| "page".to_owned()));
+    let saved = match args.save.unwrap_or_default() {
+        true => save(navigator, context, &name, bytes.clone()).await?,
+        false => String::new(),
+    };
     let picture = Attachment::new(bytes, &name, Some("image/webp"))
         .map_err(|error| ToolError(error.to_string()))?;
-    let mut content = Content::from(format!("url: {}\n", page.url()));
+    let mut content = Content::from(format!("url: {}\n{saved}", page.url()));
     content.attach(picture);
     Ok(page_output(&page, content))
 }

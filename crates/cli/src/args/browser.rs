@@ -13,6 +13,9 @@ pub enum BrowserCommand {
         /// Show the window of the browser.
         #[arg(long)]
         headful: bool,
+        /// Keep cookies under this name.
+        #[arg(long, value_name = "NAME")]
+        profile: Option<String>,
     },
     /// Save a picture of a page.
     Screenshot {
@@ -27,5 +30,22 @@ pub enum BrowserCommand {
         /// Show the window of the browser.
         #[arg(long)]
         headful: bool,
+        /// Keep cookies under this name.
+        #[arg(long, value_name = "NAME")]
+        profile: Option<String>,
+    },
+    /// Profiles with kept cookies: list, remove.
+    #[command(subcommand)]
+    Profile(BrowserProfileCommand),
+}
+
+#[derive(Subcommand)]
+pub enum BrowserProfileCommand {
+    /// List the profiles.
+    List,
+    /// Remove a profile with its cookies.
+    Remove {
+        /// The name of the profile.
+        name: String,
     },
 }
