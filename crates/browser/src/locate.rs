@@ -58,12 +58,13 @@ pub fn find_browser(
         .filter_map(|name| find_program(name, search_path))
         .next();
     found.map(installed).ok_or_else(|| {
-        let kind = if settings.headless {
-            "browser"
-        } else {
-            "browser with windows"
+        let message = match settings.headless {
+            true => format!("no browser was found; {INSTALL_HINT}"),
+            false => "no browser with windows was found; install one, for example with `apt install chromium`, or set \
+                      browser.path"
+                .to_owned(),
         };
-        BrowserError::Unavailable(format!("no {kind} was found; {INSTALL_HINT}"))
+        BrowserError::Unavailable(message)
     })
 }
 

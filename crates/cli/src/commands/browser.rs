@@ -54,7 +54,7 @@ fn load(
     }
     if let Some(profile) = profile {
         let name = ProfileName::parse(profile).map_err(CliError::usage)?;
-        extra.push(format!("browser.profile=\"{}\"", name.as_str()));
+        extra.push(format!("browser.profile={}", name.as_str()));
     }
     CommandContext::load_with(global, extra)
 }
