@@ -346,17 +346,7 @@ fn apply_to_tab(tab: &mut Tab, session: &CdpSession, method: &str, params: &Valu
                 accepts_many: params["mode"] == "selectMultiple",
             });
         }
-        "Network.requestWillBeSent" => {
-            let kind = params["type"].as_str().unwrap_or_default();
-            if matches!(kind, "Document" | "XHR" | "Fetch" | "Script") {
-                let id = text(params, "requestId").to_owned();
-                tab.requests.insert(id, Instant::now());
-                let frame = tab.frames.get_mut(text(params, "frameId"));
-                if let Some(frame) = frame.filter(|_| kind == "Document") {
-                    frame.begin_request(&params["request"]);
-                }
-            }
-        }
+        "Network.requestWillBeSent" => begin_request(tab, params),
         "Network.responseReceived" if params["type"] == "Document" => {
             if let Some(frame) = tab.frames.get_mut(text(params, "frameId")) {
                 frame.receive_response(&params["response"]);
@@ -367,6 +357,20 @@ fn apply_to_tab(tab: &mut Tab, session: &CdpSession, method: &str, params: &Valu
         }
         "Inspector.targetCrashed" => tab.has_crashed = true,
         _ => {}
+    }
+}
+
+/// Notes a request that the page may still react to.
+fn begin_request(tab: &mut Tab, params: &Value) {
+    let kind = text(params, "type");
+    if !matches!(kind, "Document" | "XHR" | "Fetch" | "Script") {
+        return;
+    }
+    let id = text(params, "requestId").to_owned();
+    tab.requests.insert(id, Instant::now());
+    let frame = tab.frames.get_mut(text(params, "frameId"));
+    if let Some(frame) = frame.filter(|_| kind == "Document") {
+        frame.begin_request(&params["request"]);
     }
 }
 
