@@ -23,7 +23,7 @@ cargo xtask peers           install the chain and the servers that the tests of 
 cargo xtask train routing   train the offline router's weights from evals/routing/train
 cargo xtask eval routing    evaluate them: [--cross] cross-validate by writer, [--all-misses], [--provider P] use a real model
 cargo xtask eval flows      run attacks and everyday tasks with a model that obeys everything: [--markdown], [--case NAME]
-cargo xtask eval browser    run MiniWoB++ with scripted policies: [WORD selects tasks]";
+cargo xtask eval browser    run MiniWoB++ with scripted policies: [WORD selects tasks], [--seeds N], [--json], [--quick]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

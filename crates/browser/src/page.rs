@@ -24,6 +24,7 @@ use crate::tab_state::{Frame, FrameId, OpenDialog, Tab, TabId};
 /// Lango's script. It runs in a world of its own in each document.
 const SCRIPT: &str = concat!(
     include_str!("js/dom.js"),
+    include_str!("js/elements.js"),
     include_str!("js/outline.js"),
     include_str!("js/act.js"),
     include_str!("js/extract.js"),

@@ -108,20 +108,37 @@
     return null;
   };
 
-  // Returns the point of an element at which input reaches it, or what is in its way.
+  // Returns a control that lies in an element at the place of a hit: what is asked for must be what is clicked.
+  const controlBetween = (hit, el) => {
+    if (!contains(el, hit)) return null;
+    for (let at = hit; at && at !== el; at = L.parentOf(at)) if (L.roleOf(at)) return at;
+    return null;
+  };
+
+  // Returns the point of an element at which input reaches it, or what is in its way. A box around the element may
+  // hide it although it lies in the viewport: then it is scrolled to and looked at again.
   L.point = async ({ ref, x, y, anyHit }) => {
     const el = L.element(ref);
     if (!el) return L.stale(ref);
     const box = boxOf(el);
     if (box.tagName !== "AREA" && !L.isShown(box)) return { error: `${L.describeAny(el)} is not visible` };
     if (!anyHit && el.matches(":disabled, [aria-disabled=true]")) return { error: `${L.describeAny(el)} is disabled` };
-    if (!isInView(box.getBoundingClientRect())) box.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
+    const center = () => box.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
+    if (!isInView(box.getBoundingClientRect())) center();
+    const found = await reachablePoint(el, box, { x, y, anyHit });
+    if (!found.error || !found.isCovered) return found;
+    center();
+    return reachablePoint(el, box, { x, y, anyHit });
+  };
+
+  const reachablePoint = async (el, box, { x, y, anyHit }) => {
     const rect = await settled(box);
     if (!rect) return { error: `${L.describeAny(el)} keeps moving` };
     const at = (px, py) => ({ x: px, y: py });
+    const hasPlace = x !== null && x !== undefined;
     const rects = [...box.getClientRects()].filter((one) => one.width > 0 && one.height > 0);
     const first = rects[0] || rect;
-    const points = x !== null && x !== undefined ? [at(rect.left + x, rect.top + y)] : [
+    const points = hasPlace ? [at(rect.left + x, rect.top + y)] : [
       at(first.left + first.width / 2, first.top + first.height / 2), at(rect.left + rect.width / 2, rect.top + rect.height / 2),
       at(first.left + Math.min(5, first.width / 2), first.top + Math.min(5, first.height / 2)),
       at(first.right - Math.min(5, first.width / 2), first.bottom - Math.min(5, first.height / 2)),
@@ -130,10 +147,12 @@
     for (const point of points) {
       if (point.x < 0 || point.y < 0 || point.x >= innerWidth || point.y >= innerHeight) continue;
       const hit = deepest(point.x, point.y);
+      const inner = hasPlace && !anyHit ? controlBetween(hit, el) : null;
+      if (inner) return { error: `at this place of ${L.describeAny(el)} is ${L.describe(inner)}; use its reference`, next: L.next };
       if (anyHit || reaches(el, hit)) return { ...point, width: rect.width, height: rect.height };
       blocker = blocker || hit;
     }
-    return { error: blocker ? `${L.describeAny(el)} is covered by ${L.describeAny(blocker)}` : `${L.describeAny(el)} cannot be scrolled into view`, next: L.next };
+    return { error: blocker ? `${L.describeAny(el)} is covered by ${L.describeAny(blocker)}` : `${L.describeAny(el)} cannot be scrolled into view`, isCovered: true, next: L.next };
   };
 
   // Returns the position of the content of a frame element, if the point is not covered in this document.
@@ -210,6 +229,61 @@
     return { done: false, isEmpty: "value" in field ? !field.value : !field.textContent };
   };
 
+  // Finds text in an element or the page, and returns where it begins and ends. Text of a field is selected at once.
+  L.textPlaces = ({ ref, text }) => {
+    const root = ref ? L.element(ref) : document.body;
+    if (!root) return L.stale(ref);
+    const wanted = L.clean(text || "").toLowerCase();
+    if (["INPUT", "TEXTAREA"].includes(root.tagName)) {
+      const from = wanted ? root.value.toLowerCase().indexOf(wanted) : 0;
+      if (from < 0) return { error: `"${L.clean(text, 60)}" is not in ${L.describeAny(root)}`, next: L.next };
+      root.focus();
+      root.setSelectionRange(from, wanted ? from + wanted.length : root.value.length);
+      return { done: true };
+    }
+    const range = rangeOf(root, wanted);
+    if (!range) return { error: `"${L.clean(text || "", 60)}" is not on the page, or more than once; name an element that has it only once`, next: L.next };
+    const box = range.commonAncestorContainer.nodeType === 1 ? range.commonAncestorContainer : range.commonAncestorContainer.parentElement;
+    box.scrollIntoView({ block: "nearest", behavior: "instant" });
+    const rects = [...range.getClientRects()].filter((one) => one.width > 0);
+    if (!rects.length) return { error: "this text is not visible" };
+    selected = range;
+    const first = rects[0], last = rects[rects.length - 1];
+    return { ref: L.refOf(box), from: { x: first.left + 0.5, y: first.top + first.height / 2 }, to: { x: last.right - 0.5, y: last.top + last.height / 2 }, next: L.next };
+  };
+  let selected = null;
+  // Returns the only place of a text, with spaces as a reader sees them. Without a text, all of the element.
+  const rangeOf = (root, wanted) => {
+    const range = document.createRange();
+    if (!wanted) { range.selectNodeContents(root); return range; }
+    const places = [], walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    let all = "";
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      if (!node.parentElement.checkVisibility() || ["SCRIPT", "STYLE"].includes(node.parentElement.tagName)) continue;
+      for (let at = 0; at < node.data.length; at++) {
+        const char = /\s/.test(node.data[at]) ? " " : node.data[at].toLowerCase();
+        if (char === " " && (!all || all.endsWith(" "))) continue;
+        all += char[0];
+        places.push([node, at]);
+      }
+    }
+    const from = all.indexOf(wanted);
+    if (from < 0 || all.indexOf(wanted, from + 1) >= 0) return null;
+    range.setStart(...places[from]);
+    range.setEnd(places[from + wanted.length - 1][0], places[from + wanted.length - 1][1] + 1);
+    return range;
+  };
+  // Sets what the mouse could not select exactly.
+  L.keepSelection = () => {
+    const current = getSelection();
+    if (selected && L.clean(current.toString()) !== L.clean(selected.toString())) {
+      current.removeAllRanges();
+      current.addRange(selected);
+    }
+    selected = null;
+    return {};
+  };
+
   L.focus = ({ ref }) => {
     const el = L.element(ref);
     if (!el) return L.stale(ref);
@@ -265,11 +339,13 @@
     const control = owner.tagName === "LABEL" && owner.control ? owner.control : owner;
     const form = control.form || control.closest?.("form");
     const isButton = ["submit", "image"].includes(control.type) && (control.tagName === "BUTTON" || control.tagName === "INPUT");
-    const isEnter = key && /(^|\+)(enter|return)$/i.test(key) && control.tagName !== "TEXTAREA" && control.tagName !== "A";
+    const keys = (key || "").trim().split(/\s+/);
+    const hasKey = (names) => keys.some((one) => names.test(one)) || (key === " " && names.test("space"));
+    const isEnter = hasKey(/(^|\+)(enter|return)$/i) && control.tagName !== "TEXTAREA" && control.tagName !== "A";
     const fields = form ? [...form.elements].filter((one) => one.name && one.type !== "hidden" && !["submit", "button", "fieldset"].includes(one.type) && (!["checkbox", "radio"].includes(one.type) || one.checked)) : [];
     return {
       description: L.describe(control), name: L.nameOf(control, L.roleOf(control)), role: L.roleOf(control) || "",
-      submits: !!form && (isButton || !!isEnter), enters: !!isEnter,
+      submits: !!form && (isButton || !!isEnter), activates: hasKey(/(^|\+)(enter|return|space|spacebar)$/i) && !["textbox", "searchbox", "spinbutton"].includes(L.roleOf(control)),
       search: !!(form?.closest(SEARCH) || form?.querySelector("input[type=search]") || control.type === "search") && !fields.some((one) => one.type === "password"),
       password: control.type === "password" || fields.some((one) => one.type === "password"), payment: !!form?.querySelector("[autocomplete^=cc-], [name*=cardnumber i], [name*=card_number i], [name*=cvc i], [name*=iban i]"),
       fields: fields.slice(0, 20).map((one) => ({ name: L.clean(L.nameOf(one, L.roleOf(one)) || one.name, 60), value: L.clean(L.valueOf(one, L.roleOf(one)) || (one.checked ? "yes" : ""), 100) })),

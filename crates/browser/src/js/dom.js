@@ -65,8 +65,9 @@
 
   // Returns true for elements without a role that react to clicks.
   L.isClickable = (el, style, parentCursor) =>
-    el.hasAttribute("onclick") || (el.tabIndex >= 0 && el.hasAttribute("tabindex")) || el.draggable === true ||
-    (style.cursor === "pointer" && parentCursor !== "pointer");
+    el.hasAttribute("onclick") || (el.tabIndex >= 0 && el.hasAttribute("tabindex")) || el.getAttribute("draggable") === "true" ||
+    (style.cursor === "pointer" && (parentCursor !== "pointer" || el.tagName === "LI")) ||
+    (el.tagName === "A" && (el.title !== "" || Object.keys(el.dataset).length > 0));
 
   L.parentOf = (node) => node.assignedSlot || node.parentElement || node.getRootNode().host || null;
 
@@ -149,19 +150,31 @@
       const label = L.labelsOf(el).map((one) => L.textOf(one, 120) || textBelow(one, 120, false)).join(" ");
       return L.clean(label, 120) || attr("placeholder") || attr("title") || attr("alt") || nearbyText(el) || attr("name");
     }
+    if (role === "image") return attr("title") || attr("alt") || L.iconName(el) || attr("id");
     if (role === "textbox") return attr("placeholder") || attr("title") || nearbyText(el);
     return L.textOf(el, 120) || attr("title") || attr("alt") || textBelow(el, 120, false) || attr("data-placeholder") ||
-      (el.querySelector("img[alt]")?.getAttribute("alt") ?? "") || (role === "link" ? L.clean(el.href.replace(/^.*\/(?=.)/, ""), 40) : attr("id"));
+      (el.querySelector("img[alt]")?.getAttribute("alt") ?? "") || (role === "link" ? L.clean(el.href?.replace(/^.*\/(?=.)/, "") ?? "", 40) : attr("id")) || L.iconName(el);
   };
 
-  L.valueOf = (el, role) => {
+  // Returns the picture that an element shows by its style, if any.
+  L.pictureOf = (style) => `${style.content} ${style.backgroundImage} ${style.maskImage}`.match(/url\("?([^")]*)/)?.[1] || "";
+
+  // Names what has no text by its classes and the file of its picture: icons are often called so.
+  L.iconName = (el) => {
+    const classes = L.clean(el.getAttribute("class") || "", 40), style = getComputedStyle(el);
+    const file = el.getAttribute("src") || style.content.match(/url\("?([^")]*)/)?.[1] || (classes ? "" : L.pictureOf(style));
+    const stem = /^data:/.test(file) ? "" : L.clean(file.replace(/[?#].*$/, "").replace(/^.*\//, "").replace(/\.\w+$/, ""), 40);
+    return classes.includes(stem) ? classes : `${classes} ${stem}`.trim();
+  };
+
+  L.valueOf = (el, role, max = 200) => {
     if (L.secrets.has(el)) return "hidden";
     if (el.tagName === "INPUT" && el.type === "password") return el.value ? "•".repeat(Math.min(el.value.length, 8)) : "";
     if (el.tagName === "SELECT") return [...el.selectedOptions].map((one) => L.clean(one.label, 60)).join(", ");
     if (el.tagName === "INPUT" && el.type === "file") return [...el.files].map((one) => one.name).join(", ");
     if (["checkbox", "radio", "switch", "button"].includes(role)) return "";
-    if ("value" in el && ["INPUT", "TEXTAREA"].includes(el.tagName)) return L.clean(el.value, 200);
-    if (role === "textbox" && el.isContentEditable) return L.textOf(el, 200);
+    if ("value" in el && ["INPUT", "TEXTAREA"].includes(el.tagName)) return L.clean(el.value, max);
+    if (role === "textbox" && el.isContentEditable) return L.textOf(el, max);
     return L.clean(el.getAttribute("aria-valuetext") || el.getAttribute("aria-valuenow") || "", 60);
   };
 
@@ -185,13 +198,13 @@
 
   const OPTION_CAP = 12;
   // Describes an element in one line, as outlines and errors show it.
-  L.describe = (el, role) => {
+  L.describe = (el, role, max) => {
     role = role || L.roleOf(el) || el.getAttribute("role") || "element";
     const name = L.nameOf(el, role);
     L.described.set(L.refOf(el), { role, name });
     let kind = role;
     if (el.tagName === "INPUT" && !INPUT_ROLES[el.type] && el.type !== "text") kind = `${role}(${el.type})`;
-    const value = L.valueOf(el, role);
+    const value = L.valueOf(el, role, max);
     let text = `e${L.refOf(el)} ${kind}`;
     if (name) text += ` "${name}"`;
     if (value && value !== name) text += ` = "${value}"`;

@@ -1,10 +1,12 @@
 // The outline of a document: one line for each block, references in brackets.
 (() => {
   const L = globalThis.langoPage;
-  const NODE_CAP = 60000, DEPTH_CAP = 300, LINE_CAP = 500, TEXT_CAP = 1500;
+  const NODE_CAP = 60000, DEPTH_CAP = 300, LINE_CAP = 500, TEXT_CAP = 1500, VALUE_CAP = 4000;
   const SKIPPED = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "META", "LINK", "OBJECT", "EMBED", "DATALIST"]);
   const LEAVES = new Set(["link", "button", "textbox", "searchbox", "combobox", "listbox", "checkbox", "radio", "switch", "slider",
     "spinbutton", "file", "color", "menuitem", "menuitemcheckbox", "menuitemradio", "tab", "option", "video", "audio", "canvas"]);
+  // Controls that may hold other controls.
+  const HOLDERS = new Set(["link", "tab", "option", "menuitem", "menuitemcheckbox", "menuitemradio"]);
 
   L.outline = ({ region, ref, next, cap }) => {
     L.next = Math.max(L.next, next);
@@ -31,8 +33,8 @@
     // Nothing can be scrolled to the left of or above the page.
     const isOffPage = (rect) => rect.right + scrollX <= 0 || rect.bottom + scrollY <= 0;
 
-    const visitText = (node, el, style, boxed) => {
-      if (style.visibility !== "visible") return;
+    const visitText = (node, el, style, boxed, ctx) => {
+      if (style.visibility !== "visible" || ctx.named) return;
       if (!/\S/.test(node.data)) { if (S.cur && !S.cur.endsWith(" ")) S.cur += " "; return; }
       let rect = el.getBoundingClientRect();
       if (!all && (rect.height > height * 1.5 || style.display === "contents")) {
@@ -53,12 +55,12 @@
       const nodes = el.tagName === "SLOT" ? el.assignedNodes({ flatten: true }) : (el.shadowRoot || el).childNodes;
       const children = nodes.length || el.tagName !== "SLOT" ? nodes : el.childNodes;
       for (const child of children) {
-        if (child.nodeType === 3) visitText(child, el, style, boxed);
+        if (child.nodeType === 3) visitText(child, el, style, boxed, ctx);
         else if (child.nodeType === 1) visit(child, { ...ctx, depth: ctx.depth + 1, cursor: style.cursor });
       }
     };
 
-    const visitControl = (el, role, rect) => {
+    const visitControl = (el, role, rect, max) => {
       if (!isInside(rect)) { count(rect); return; }
       if (role === "frame") {
         flush();
@@ -68,7 +70,7 @@
         return;
       }
       const gap = S.cur && !S.cur.endsWith(" ") ? " " : "";
-      add(gap + L.describe(el, role));
+      add(gap + L.describe(el, role, max));
     };
 
     // A control without a box of its own is operated through its label.
@@ -105,7 +107,7 @@
           if (role === "option" && el.closest("select")) return;
           const block = !ctx.row && !style.display.startsWith("inline");
           if (block) flush();
-          const wide = role === "link" && el.querySelector("h1, h2, h3, h4, button, input, select, textarea");
+          const wide = HOLDERS.has(role) && el.querySelector("button, input, select, textarea");
           visitControl(el, role, rect);
           if (block) flush();
           if (wide && isInside(rect)) for (const one of el.querySelectorAll("button, input, select, textarea")) if (L.isShown(one) && L.roleOf(one)) visitControl(one, L.roleOf(one), one.getBoundingClientRect());
@@ -114,6 +116,17 @@
       }
       visitBox(el, style, rect, inner, isSeen);
     };
+
+    // The text of a label is the name of its control, which stands for both.
+    const isNameOfControl = (el) => {
+      const control = el.tagName === "LABEL" && el.control, role = control && L.roleOf(control);
+      if (!role || !(L.isShown(control) || hasShownLabel(control)) || !isInside(control.getBoundingClientRect())) return false;
+      return L.nameOf(control, role) === L.textOf(el, 120);
+    };
+
+    // An icon inside of something that reacts to clicks may have an effect of its own.
+    const isIcon = (el, style, rect) => style.cursor === "pointer" && rect.width >= 6 && rect.height >= 6 && rect.width <= 64 && rect.height <= 64 &&
+      !el.childElementCount && !/\S/.test(el.textContent) && L.pictureOf(style) !== "";
 
     const visitBox = (el, style, rect, ctx, isSeen) => {
       const isBlock = !ctx.row && !style.display.startsWith("inline") && style.display !== "contents";
@@ -129,10 +142,11 @@
         else if (alt && isInside(rect) && rect.width > 24) add(` (image: ${alt}) `);
         return;
       }
+      if (isSeen && isInside(rect) && isIcon(el, style, rect)) return visitControl(el, "image", rect);
       if (el.tagName === "BR") { if (!ctx.row) flush(); return; }
       const before = { lines: S.lines.length, cur: S.cur };
       const canClick = isSeen && rect.width > 0 && rect.height > 0 && el.tagName !== "LABEL" && el.tagName !== "BODY" && el.tagName !== "HTML" && L.isClickable(el, style, ctx.cursor);
-      visitChildren(el, style, { ...ctx, row: ctx.row || row });
+      visitChildren(el, style, { ...ctx, row: ctx.row || row, named: ctx.named || isNameOfControl(el) });
       if (canClick && isInside(rect)) markClickable(el, before);
       else if (canClick) count(rect);
       if (ctx.row && (el.tagName === "TD" || el.tagName === "TH")) { if (!/\|\s*$/.test(S.cur)) S.cur += " | "; }
@@ -144,28 +158,26 @@
     const markClickable = (el, before) => {
       const hasLines = S.lines.length > before.lines;
       const added = hasLines ? S.lines.slice(before.lines).join(" ") + S.cur : S.cur.slice(before.cur.length);
-      if (/\[e\d/.test(added)) return;
+      const inner = added.match(/\[e\d[^\]]*\]/g) || [];
+      const icons = inner.filter((one) => /^\[e\d+ image/.test(one));
+      if (inner.length > icons.length || (inner.length && !L.textOf(el, 10))) return;
       const role = el.getAttribute("role") || "clickable";
       if (hasLines) { S.lines.length = before.lines; S.cur = before.cur; }
       else S.cur = before.cur;
-      add((S.cur && !S.cur.endsWith(" ") ? " " : "") + L.describe(el, role) + " ");
+      add((S.cur && !S.cur.endsWith(" ") ? " " : "") + [L.describe(el, role), ...icons].join(" ") + " ");
     };
 
-    // Shapes have no text of their own, but may be clicked.
+    // Shapes have no text of their own, but may be clicked. Their places are those inside the drawing.
     const visitSvg = (el, ctx) => {
       const rect = el.getBoundingClientRect();
       if (!isInside(rect) || rect.width < 4) return;
-      const parts = el.querySelectorAll("text, [onclick], [tabindex], circle, rect, polygon, path, ellipse");
-      const isDrawing = rect.width >= 60 && rect.height >= 60;
+      const isDrawing = rect.width >= 48 && rect.height >= 48;
       if (!isDrawing) { if (L.isClickable(el, getComputedStyle(el), ctx.cursor)) visitControl(el, "image", rect); return; }
       flush();
-      add(`[e${L.refOf(el)} drawing]`);
-      for (const part of [...parts].slice(0, 40)) if (L.isShown(part)) add(" " + describeShape(part));
+      L.described.set(L.refOf(el), { role: "drawing", name: "" });
+      add(`[e${L.refOf(el)} drawing ${L.sizeOf(rect)}]`);
+      for (const part of L.shapesOf(el)) add(" " + L.describeShape(part, rect));
       flush();
-    };
-    const describeShape = (el) => {
-      const text = L.clean(el.textContent, 20), fill = el.getAttribute("fill") || getComputedStyle(el).fill;
-      return `[e${L.refOf(el)} ${el.tagName}${text ? ` "${text}"` : ""}${el.tagName === "text" ? "" : " " + fill}]`;
     };
 
     const root = region === "ref" ? L.element(ref) : document.body || document.documentElement;
@@ -173,7 +185,7 @@
     if (region === "ref") visitChildrenOfRoot(root); else visit(root, { opacity: 1, depth: 0, row: false, cursor: "auto" });
     function visitChildrenOfRoot(el) {
       const role = L.roleOf(el);
-      if (role && LEAVES.has(role)) visitControl(el, role, el.getBoundingClientRect());
+      if (role && LEAVES.has(role)) visitControl(el, role, el.getBoundingClientRect(), VALUE_CAP);
       else visitChildren(el, getComputedStyle(el), { opacity: 1, depth: 0, row: false });
     }
     flush();

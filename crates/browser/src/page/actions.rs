@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::input::Click;
+use super::input::{Click, Point};
 use super::keys::KeyPress;
 use super::{Page, check};
 use crate::error::{BrowserError, Result};
@@ -30,7 +30,7 @@ impl Page {
             if field["isEmpty"] == true {
                 return Ok(());
             }
-            return self.press(&KeyPress::parse("Delete")?).await;
+            return self.press_all(&[KeyPress::parse("Delete")?]).await;
         }
         self.type_text(text).await
     }
@@ -57,12 +57,44 @@ impl Page {
         }
     }
 
-    /// Presses a key in an element, or where the focus is.
-    pub async fn press_in(&self, element: Option<ElementRef>, key: &KeyPress) -> Result<()> {
+    /// Presses keys in an element, or where the focus is.
+    pub async fn press_in(&self, element: Option<ElementRef>, keys: &[KeyPress]) -> Result<()> {
         if let Some(element) = element {
             self.call_on(element, "focus", json!({})).await?;
         }
-        self.press(key).await
+        self.press_all(keys).await
+    }
+
+    /// Selects text with the mouse: all of an element, or the only place of a text.
+    pub async fn select_text(&self, element: Option<ElementRef>, text: Option<&str>) -> Result<()> {
+        let mut args = json!({ "text": text });
+        let found = match element {
+            Some(element) => self.call_on(element, "textPlaces", args).await?,
+            None => {
+                args["ref"] = json!(0);
+                check(self.call(&self.main_frame(), "textPlaces", args).await?)?
+            }
+        };
+        if found["done"] == true {
+            return Ok(());
+        }
+        let frame = match element {
+            Some(element) => self.frame_of(element)?,
+            None => self.main_frame(),
+        };
+        let at = |end: &str, axis: &str| found[end][axis].as_f64().unwrap_or_default();
+        let mut points = Vec::new();
+        for end in ["from", "to"] {
+            let point = Point {
+                x: at(end, "x"),
+                y: at(end, "y"),
+            };
+            points.push(self.to_tab_point(&frame, point).await?);
+        }
+        let box_ref = ElementRef(found["ref"].as_u64().unwrap_or_default());
+        self.drag_mouse(box_ref, &points).await?;
+        let kept = self.call(&frame, "keepSelection", json!({})).await?;
+        check(kept).map(drop)
     }
 
     /// Scrolls an element into view, or a page or box in a direction.

@@ -113,21 +113,41 @@ impl Page {
             Ok(moved) => moved,
             Err(_) => start,
         };
-        self.call_on(from.0, "arm", json!({})).await?;
-        let frame = self.frame_of(from.0)?;
+        self.drag_mouse(from.0, &[start, end]).await
+    }
+
+    /// Presses the mouse at the first of several points in an element and moves it along the others.
+    pub async fn drag_along(&self, element: ElementRef, offsets: &[Point]) -> Result<()> {
+        let Some(first) = offsets.first() else {
+            return Err(BrowserError::action("a path needs points"));
+        };
+        let start = self.point_of(element, Some(*first), false).await?;
+        let points: Vec<Point> = offsets
+            .iter()
+            .map(|point| Point {
+                x: start.x + point.x - first.x,
+                y: start.y + point.y - first.y,
+            })
+            .collect();
+        self.drag_mouse(element, &points).await
+    }
+
+    /// Presses the mouse at the first point of the tab, which must be in the element, and releases it at
+    /// the last one.
+    pub(super) async fn drag_mouse(&self, element: ElementRef, points: &[Point]) -> Result<()> {
+        let (Some(start), Some(end)) = (points.first(), points.last()) else {
+            return Ok(());
+        };
+        self.call_on(element, "arm", json!({})).await?;
+        let frame = self.frame_of(element)?;
         let mut events = vec![
-            mouse("mouseMoved", start, "none", 0),
-            mouse("mousePressed", start, "left", 1),
+            mouse("mouseMoved", *start, "none", 0),
+            mouse("mousePressed", *start, "left", 1),
         ];
-        for step in 1..=DRAG_STEPS {
-            let part = f64::from(step) / f64::from(DRAG_STEPS);
-            let point = Point {
-                x: start.x + (end.x - start.x) * part,
-                y: start.y + (end.y - start.y) * part,
-            };
-            let mut event = mouse("mouseMoved", point, "left", 0);
-            event["buttons"] = json!(1);
-            events.push(event);
+        for pair in points.windows(2) {
+            // A path of many points has moves enough.
+            let most = if points.len() == 2 { DRAG_STEPS } else { 1 };
+            events.extend(drag_moves(pair[0], pair[1], most));
         }
         // One by one: the browser joins moves that wait together, and pages react to each of them.
         for event in events {
@@ -136,15 +156,15 @@ impl Page {
         }
         let pressed = self.try_call(&frame, "disarm", &Value::Null, crate::cdp::COMMAND_TIMEOUT);
         let pressed = pressed.await.and_then(check);
-        let released = mouse("mouseReleased", end, "left", 1);
+        let released = mouse("mouseReleased", *end, "left", 1);
         self.dispatch("Input.dispatchMouseEvent", vec![released])
             .await?;
         pressed.map(drop)
     }
 
-    pub async fn press(&self, key: &KeyPress) -> Result<()> {
-        self.dispatch("Input.dispatchKeyEvent", key.events().to_vec())
-            .await
+    pub async fn press_all(&self, keys: &[KeyPress]) -> Result<()> {
+        let events = keys.iter().flat_map(KeyPress::events).collect();
+        self.dispatch("Input.dispatchKeyEvent", events).await
     }
 
     /// Types into the focused field. Short plain text is typed key by key, since some fields react to
@@ -187,6 +207,21 @@ impl Page {
             result => result,
         }
     }
+}
+
+/// Returns the moves of the mouse from one point to another. Pages take several moves for a drag.
+fn drag_moves(from: Point, to: Point, steps: u32) -> Vec<Value> {
+    let at = |step: u32| {
+        let part = f64::from(step) / f64::from(steps);
+        let point = Point {
+            x: from.x + (to.x - from.x) * part,
+            y: from.y + (to.y - from.y) * part,
+        };
+        let mut event = mouse("mouseMoved", point, "left", 0);
+        event["buttons"] = json!(1);
+        event
+    };
+    (1..=steps).map(at).collect()
 }
 
 fn mouse(kind: &str, point: Point, button: &str, count: u32) -> Value {

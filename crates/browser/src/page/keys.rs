@@ -63,7 +63,34 @@ const ALIASES: [(&str, &str); 12] = [
     ("back", "Backspace"),
 ];
 
+/// Most keys of one call.
+const MAX_KEYS: usize = 200;
+
 impl KeyPress {
+    /// Parses one key, or several that are separated by spaces. A key that moves the focus or submits ends
+    /// them: what follows would reach an element that nobody was asked about.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>> {
+        if let Ok(key) = Self::parse(text) {
+            return Ok(vec![key]);
+        }
+        let keys = text.split_whitespace().map(Self::parse);
+        let keys = keys.collect::<Result<Vec<_>>>()?;
+        let (Some(_), true) = (keys.last(), keys.len() <= MAX_KEYS) else {
+            return Err(BrowserError::action(format!(
+                "expected 1 to {MAX_KEYS} keys"
+            )));
+        };
+        let before_last = &keys[..keys.len() - 1];
+        let moves = |key: &&Self| matches!(key.key.as_str(), "Enter" | "Tab" | "Escape");
+        match before_last.iter().find(moves) {
+            Some(key) => Err(BrowserError::action(format!(
+                "{} must be the last key of a call",
+                key.key
+            ))),
+            None => Ok(keys),
+        }
+    }
+
     /// Parses `Enter`, `a` or `Control+Shift+K`.
     pub fn parse(text: &str) -> Result<Self> {
         let (prefix, name) = match text.rfind('+') {

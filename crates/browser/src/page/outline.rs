@@ -23,6 +23,8 @@ const MAX_FRAMES: usize = 20;
 pub enum OutlineRegion {
     Viewport,
     Page,
+    /// Every element in the viewport with its place, also those without text.
+    Elements,
     Element(ElementRef),
 }
 
@@ -95,6 +97,7 @@ impl Page {
         let (name, element) = match region {
             OutlineRegion::Viewport => ("viewport", None),
             OutlineRegion::Page => ("page", None),
+            OutlineRegion::Elements => ("elements", None),
             OutlineRegion::Element(element) => ("ref", Some(element.0)),
         };
         let cap = if name == "viewport" {
@@ -103,7 +106,11 @@ impl Page {
             MAX_CHARS
         };
         let args = json!({ "region": name, "ref": element, "cap": cap, "next": 0 });
-        let result = check(self.call(frame, "outline", args).await?)?;
+        let function = match region {
+            OutlineRegion::Elements => "elements",
+            _ => "outline",
+        };
+        let result = check(self.call(frame, function, args).await?)?;
         if result["missing"] == true {
             let element = element.unwrap_or_default();
             return check(self.call(frame, "stale", json!(element)).await?)

@@ -41,13 +41,15 @@ pub(super) enum ActionKind {
     Select,
     /// Checks a control; `text` off unchecks it.
     Check,
-    /// Presses `key`, such as Enter or Control+A.
+    /// Presses `key`, such as Enter or Control+A; several keys are separated by spaces.
     Press,
     Hover,
     /// Scrolls to `ref`, or in the direction `text`: down, up, left, right, top, bottom.
     Scroll,
-    /// Drags `ref` to `to_ref`.
+    /// Drags `ref` to `to_ref`, or along `path`.
     Drag,
+    /// Selects `text` on the page or in `ref` with the mouse; all of `ref` without a text.
+    SelectText,
     /// Gives the file at the path `text` to a file field.
     Upload,
     /// Saves the file that the page offered last, or the one at the address `text`, in the workspace.
@@ -80,6 +82,8 @@ pub(super) struct ActionArgs {
     pub key: Option<String>,
     /// Where to drag to.
     pub to_ref: Option<String>,
+    /// Points in `ref` to drag along, in pixels, such as 10,20 80,20.
+    pub path: Option<String>,
     /// Position inside the element, in pixels from its left edge; its center if left out.
     pub x: Option<f64>,
     /// Position inside the element, in pixels from its top edge.
@@ -258,11 +262,12 @@ async fn run_action(
         ActionKind::Press => {
             let key = args.key.as_ref().or(args.text.as_ref());
             let key = key.ok_or_else(|| BrowserError::action("the action press needs a key"))?;
-            page.press_in(element, &KeyPress::parse(key)?).await?;
+            page.press_in(element, &KeyPress::parse_all(key)?).await?;
         }
         ActionKind::Hover => page.hover(needed()?, offset).await?,
         ActionKind::Scroll => page.scroll(element, args.text.as_deref()).await?,
         ActionKind::Drag => drag(page, needed()?, args).await?,
+        ActionKind::SelectText => page.select_text(element, args.text.as_deref()).await?,
         ActionKind::Upload => upload(navigator, page, element, args).await?,
         ActionKind::Back => page.go(-1).await?,
         ActionKind::Forward => page.go(1).await?,
@@ -309,6 +314,9 @@ async fn edit_field(page: &Page, element: ElementRef, args: &ActionArgs) -> Resu
 
 async fn drag(page: &Page, from: ElementRef, args: &ActionArgs) -> Result<()> {
     let offset = args.x.zip(args.y).map(|(x, y)| Point { x, y });
+    if let Some(path) = &args.path {
+        return page.drag_along(from, &parse_path(path)?).await;
+    }
     match &args.to_ref {
         Some(to) => {
             let to = find_element(page, to).await?;
@@ -316,8 +324,28 @@ async fn drag(page: &Page, from: ElementRef, args: &ActionArgs) -> Result<()> {
         }
         None if offset.is_some() => page.drag((from, None), (from, offset)).await,
         None => Err(BrowserError::action(
-            "the action drag needs to_ref, or x and y",
+            "the action drag needs to_ref, path, or x and y",
         )),
+    }
+}
+
+/// Most points of a path.
+const MAX_POINTS: usize = 200;
+
+/// Parses points such as `10,20 80,20`.
+fn parse_path(text: &str) -> Result<Vec<Point>> {
+    let parse = |point: &str| {
+        let (x, y) = point.split_once(',')?;
+        let (x, y): (f64, f64) = (x.parse().ok()?, y.parse().ok()?);
+        (x.is_finite() && y.is_finite()).then_some(Point { x, y })
+    };
+    let points: Option<Vec<Point>> = text.split_whitespace().map(parse).collect();
+    match points {
+        Some(points) if (2..=MAX_POINTS).contains(&points.len()) => Ok(points),
+        _ => Err(BrowserError::action(format!(
+            "`{}` is not a path; expected 2 to {MAX_POINTS} points such as 10,20 80,20",
+            lango_text::sanitize::truncated_line(text, 60)
+        ))),
     }
 }
 

@@ -62,6 +62,8 @@ struct ElementIntent {
     name: String,
     role: String,
     submits: bool,
+    /// A key acts like a click on the element.
+    activates: bool,
     search: bool,
     password: bool,
     payment: bool,
@@ -91,7 +93,11 @@ pub(super) async fn action_intent(
         pattern: None,
     };
     match args.action {
-        ActionKind::Hover | ActionKind::Scroll | ActionKind::Wait | ActionKind::Tab => {
+        ActionKind::Hover
+        | ActionKind::Scroll
+        | ActionKind::SelectText
+        | ActionKind::Wait
+        | ActionKind::Tab => {
             return Ok(looks(Safety::Safe, format!("{verb} on {origin}")));
         }
         ActionKind::Back | ActionKind::Forward => {
@@ -145,7 +151,8 @@ fn element_intent(args: &ActionArgs, origin: &str, element: &ElementIntent) -> I
     );
     let submits =
         element.submits && (is_click || args.key.is_some() || args.action == ActionKind::Press);
-    let commits = is_click && element.role != "link" && has_committing_word(&element.name);
+    let acts = is_click || (element.activates && args.action == ActionKind::Press);
+    let commits = acts && element.role != "link" && has_committing_word(&element.name);
     let types_secret = args.action == ActionKind::Type && element.password;
     let level = match args.action {
         ActionKind::Upload => Safety::Dangerous,
@@ -224,6 +231,7 @@ fn verb(action: ActionKind) -> &'static str {
         ActionKind::Hover => "points at",
         ActionKind::Scroll => "scrolls",
         ActionKind::Drag => "drags",
+        ActionKind::SelectText => "selects text",
         ActionKind::Upload => "uploads a file to",
         ActionKind::Download => "saves a file of",
         ActionKind::Back => "back",

@@ -18,6 +18,8 @@ struct ObserveArgs {
     /// Only lines that contain these words.
     query: Option<String>,
     /// viewport: what is visible (default). page: the whole page. A reference such as e12: that element.
+    /// elements: each visible element as [ref kind "name" color left,top widthxheight], also boxes, icons and
+    /// shapes without text.
     region: Option<String>,
     /// The number of lines to skip.
     offset: Option<usize>,
@@ -58,6 +60,7 @@ async fn observe(
     let mut outline = match region {
         "viewport" | "" if args.query.is_none() => session.look(&page).await?,
         "viewport" | "" | "page" => page.outline(OutlineRegion::Page).await?,
+        "elements" => page.outline(OutlineRegion::Elements).await?,
         element => {
             let element = find_element(&page, element).await?;
             page.outline(OutlineRegion::Element(element)).await?

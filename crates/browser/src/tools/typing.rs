@@ -19,7 +19,7 @@ pub(super) async fn type_text(
     let typed = typed_text(args, redactor)?;
     page.fill(element, typed.text, typed.is_secret).await?;
     if let Some(key) = &args.key {
-        page.press(&KeyPress::parse(key)?).await?;
+        page.press_all(&KeyPress::parse_all(key)?).await?;
     }
     Ok(String::new())
 }

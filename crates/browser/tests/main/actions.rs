@@ -435,3 +435,37 @@ async fn bad_arguments_are_ordinary_errors() {
     let error = fixture.intent("browser_action", eval).await.unwrap_err();
     assert!(error.contains("eval is off"), "{error}");
 }
+
+/// Boxes and icons without text are found by their places, paths are dragged, text is selected, and several
+/// keys are pressed in one call.
+#[tokio::test]
+async fn elements_paths_text_and_several_keys_work() {
+    let (server, fixture) = (TestServer::start().await, Fixture::new());
+    let html = r#"<p id=text>one two three</p><input aria-label=Keys><p id=log>none</p>
+        <div id=pad style="width:200px;height:100px;background:#00ff00" onmousedown="n = 0; event.preventDefault()" onmousemove="n++" onmouseup="log.textContent = `path ${n} to ${event.offsetX},${event.offsetY}`"></div>
+        <div id=card style="width:300px;height:60px"><button>Pay</button></div><script>var n = 0</script>"#;
+    fixture.open(&server, html).await;
+    let observe = json!({ "region": "elements" });
+    let elements = fixture.call("browser_observe", observe).await.unwrap();
+    assert!(elements.contains("#00ff00"), "{elements}");
+    let pad = reference(&elements, "#00ff00");
+    let path = json!({ "action": "drag", "ref": pad, "path": "10,10 50,10 50,60 90,70" });
+    let dragged = fixture.act(path).await.unwrap();
+    assert!(dragged.contains("to 90,70"), "{dragged}");
+    for bad in ["10,10", "a,b c,d", ""] {
+        let args = json!({ "action": "drag", "ref": pad, "path": bad });
+        let error = fixture.act(args).await.unwrap_err();
+        assert!(error.contains("is not a path"), "{error}");
+    }
+    let select = json!({ "action": "select_text", "text": "two" });
+    fixture.act(select).await.unwrap();
+    let missing = json!({ "action": "select_text", "text": "seven" });
+    let error = fixture.act(missing).await.unwrap_err();
+    assert!(error.contains("is not on the page"), "{error}");
+    let keys = json!({ "action": "press", "ref": "Keys", "key": "a b c" });
+    let pressed = fixture.act(keys).await.unwrap();
+    assert!(pressed.contains("= \"abc\""), "{pressed}");
+    let error = json!({ "action": "press", "ref": "Keys", "key": "Tab Enter" });
+    let error = fixture.act(error).await.unwrap_err();
+    assert!(error.contains("must be the last key"), "{error}");
+}
