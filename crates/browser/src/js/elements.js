@@ -37,7 +37,7 @@
     return `[${own}${paint ? " " + paint : ""}${room} ${placeOf(rect, { left: 0, top: 0 })}]`;
   };
   const nameOf = (el, kind) => {
-    const text = hasText(el) ? L.textOf(el, 120) : "";
+    const text = hasText(el) && !L.secrets.has(el) ? L.textOf(el, 120) : "";
     const name = text || (kind === "image" ? L.nameOf(el, kind) : L.clean(el.getAttribute("aria-label") || el.getAttribute("title") || el.getAttribute("class") || "", 40));
     return name ? ` "${name}"` : "";
   };
@@ -59,7 +59,7 @@
       const role = L.roleOf(el), isPage = el === document.body || el === document.documentElement;
       const isBox = hex(style.backgroundColor) !== "" || hasBorder(style) || L.pictureOf(style) !== "" || el.tagName === "IMG" || scrolls(el, style);
       if (isSeen && !isPage && (role || isBox || (hasText(el) && !L.hidesText(el, style)))) lines.push(describe(el, style, role, rect));
-      if (["SELECT", "TEXTAREA", "IFRAME"].includes(el.tagName)) return;
+      if (["SELECT", "TEXTAREA", "IFRAME"].includes(el.tagName) || L.secrets.has(el)) return;
       const children = el.tagName === "SLOT" ? el.assignedElements({ flatten: true }) : (el.shadowRoot || el).children;
       for (const child of children) visit(child, opacity);
     };
