@@ -126,9 +126,13 @@ fn completed_calls(messages: &[Message]) -> Vec<(&ToolCall, ToolCallResult)> {
         .collect()
 }
 
-/// Returns a result without its fence.
+/// Returns a result without its fence. What follows the fence is for language models: advice, and names of
+/// attachments that they cannot read.
 fn unfence_result(result: &ToolCallResult) -> ToolCallResult {
-    let text = fence::unwrap_fence(OUTPUT, &result.content.text);
+    let (text, end) = (&result.content.text, format!("\n</{OUTPUT}>"));
+    // The end of a fence is escaped inside of it.
+    let fenced = text.find(&end).map(|at| &text[..at + end.len()]);
+    let text = fenced.and_then(|fenced| fence::unwrap_fence(OUTPUT, fenced));
     ToolCallResult {
         content: text.map_or_else(|| result.content.clone(), Content::from),
         ..result.clone()
@@ -143,4 +147,27 @@ pub fn unwrap_report(text: &str) -> &str {
     inside
         .and_then(|(_, rest)| rest.rsplit_once("\n</report>"))
         .map_or(text, |(inside, _)| inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lango_domain::event::CallId;
+
+    #[test]
+    fn a_result_is_read_without_its_fence_and_what_follows_it() {
+        let texts = [
+            "<output from=\"browser_screenshot\">\nsaved a.webp\n</output>",
+            "<output from=\"browser_screenshot\">\nsaved a.webp\n</output>\n\n[image a.webp]",
+        ];
+        for text in texts {
+            let result = ToolCallResult {
+                id: CallId::new("call"),
+                name: "browser_screenshot".to_owned(),
+                ok: true,
+                content: Content::from(text.to_owned()),
+            };
+            assert_eq!(unfence_result(&result).content.text, "saved a.webp");
+        }
+    }
 }
