@@ -24,7 +24,7 @@ impl SiteCredentials {
         sites.collect()
     }
 
-    /// Returns true if the credentials may be sent to an address: its host is the site, and nobody on the
+    /// Returns true if the credentials may be sent to an address: its host is the site, and no one on the
     /// way can read them.
     pub fn is_for(&self, url: &Url) -> bool {
         self.has_host(url) && (url.scheme() == "https" || is_own_network(url))

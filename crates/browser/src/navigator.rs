@@ -35,7 +35,7 @@ pub type PdfTextReader = Arc<dyn Fn(Vec<u8>) -> std::result::Result<String, Stri
 pub type FileSaver =
     Arc<dyn Fn(&ToolContext, &str, Vec<u8>) -> std::result::Result<String, String> + Send + Sync>;
 
-/// What the navigator may keep.
+/// The places where the navigator may keep files and cookies.
 #[derive(Clone, Default)]
 pub struct NavigatorStorage {
     /// Absent if no files can be saved.

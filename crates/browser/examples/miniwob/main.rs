@@ -29,7 +29,7 @@ const EPISODE_LIMIT: Duration = Duration::from_secs(30);
 /// Least score of the page at which an episode counts as passed.
 const LEAST_REWARD: f64 = 0.8;
 
-/// What to run.
+/// The tasks to run, and the form of the report.
 struct Options {
     folder: PathBuf,
     words: Vec<String>,

@@ -68,7 +68,7 @@ const MAX_KEYS: usize = 200;
 
 impl KeyPress {
     /// Parses one key, or several that are separated by spaces. A key that moves the focus or submits ends
-    /// them: what follows would reach an element that nobody was asked about.
+    /// them: what follows would reach an element that the user was not asked about.
     pub fn parse_all(text: &str) -> Result<Vec<Self>> {
         if let Ok(key) = Self::parse(text) {
             return Ok(vec![key]);

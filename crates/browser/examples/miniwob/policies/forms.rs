@@ -229,7 +229,7 @@ async fn choose_color(episode: &Episode<'_>) -> Outcome {
     let field = episode.nth("textbox", 0).await?;
     let text = format!("{red:02X}{green:02X}{blue:02X}");
     episode.type_in(&field, &text).await?;
-    // A click beside it closes the picker, which covers the button.
+    // A click on something else closes the picker, which covers the button.
     let beside = episode.nth("canvas", 0).await?;
     episode.click_at(&beside, 80.0, 190.0).await?;
     episode.submit().await

@@ -35,7 +35,7 @@ pub async fn run(task: &str, episode: &Episode<'_>) -> Outcome {
     }
 }
 
-/// What to do with a message.
+/// The action to take on a message.
 enum MessageAction {
     Delete,
     Star,
