@@ -17,6 +17,7 @@ const USAGE: &str = "\
 cargo xtask test     install what the tests need, then fmt, clippy, tests, tidy
 cargo xtask interop  test the binary against official A2A kits and OpenAI clients [WORD selects cases]
 cargo xtask dbos     install DBOS, with which `lango-bench automation` compares
+cargo xtask browser-peers   install the MCP servers with which `lango-bench browser` compares
 cargo xtask tidy     check layers, features, file sizes, names, wording, agent files, rule ids
 cargo xtask bless    rewrite golden files and generated pages
 cargo xtask peers           install the chain and the servers that the tests of payments need
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         ["interop"] => interop::run(""),
         ["interop", word] => interop::run(word),
         ["dbos"] => interop::install_dbos(),
+        ["browser-peers"] => interop::peers::install_browser_peers(),
         ["peers"] => interop::peers::install_payment_peers(),
         ["tidy"] => tidy::run(),
         ["bless"] => bless::run(),

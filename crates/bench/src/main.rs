@@ -3,6 +3,7 @@
 
 mod automation;
 mod baseline;
+mod browser;
 mod faults;
 mod gateway;
 mod graph;
@@ -129,6 +130,8 @@ enum Bench {
     /// Run the scheduler that `automation` kills or measures.
     #[command(hide = true)]
     AutomationChild(automation::AutomationChild),
+    /// Measure tokens per page, clicks, memory and start of the browser, compared with two MCP servers.
+    Browser(browser::BrowserBench),
     /// Run a model server that replies instantly with those three calls.
     ModelServer {
         /// Port to listen on, on the loopback interface.
@@ -189,6 +192,7 @@ fn measure() -> Result<()> {
         Bench::ServeChild { store } => gateway::child(&store),
         Bench::Automation(options) => automation::run(&options),
         Bench::AutomationChild(child) => automation::child(&child),
+        Bench::Browser(options) => browser::run(&options),
         Bench::ModelServer { port } => model_server::run(port),
     }
 }

@@ -159,6 +159,24 @@ pub fn install_payment_peers() -> Result<()> {
     install_once(&folder, "usdc", CONTRACTS, || unpack_contracts(&to))
 }
 
+/// Installs the MCP servers with which `lango-bench browser` compares. They use the installed browser.
+pub fn install_browser_peers() -> Result<()> {
+    let (from, folder) = (root().join("peers/browser"), target_folder().join("peers"));
+    let to = folder.join("browser");
+    copy_files(&from, &to)?;
+    let wanted = fs::read_to_string(from.join("package.json"))?;
+    install_once(&folder, "browser", &wanted, || {
+        run_quietly(
+            Command::new("npm")
+                .args(["install", "--silent", "--no-audit", "--no-fund"])
+                .env("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1")
+                .env("PUPPETEER_SKIP_DOWNLOAD", "1")
+                .current_dir(&to),
+        )
+        .context("npm is needed for the peers of the browser")
+    })
+}
+
 fn unpack_contracts(to: &Path) -> Result<()> {
     let folder = to.join("usdc");
     fs::create_dir_all(&folder)?;
