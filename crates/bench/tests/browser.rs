@@ -35,6 +35,7 @@ fn a_folder_without_pages_is_an_error() {
 }
 
 fn bench(args: &[&str]) -> std::process::Output {
-    let mut command = Command::cargo_bin("lango-bench").unwrap();
-    command.arg("browser").args(args).output().unwrap()
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("lango-bench"));
+    let output = command.arg("browser").args(args).output();
+    output.unwrap_or_else(|error| unreachable!("the benchmark does not start: {error}"))
 }
