@@ -155,6 +155,14 @@ async fn serve(mut stream: TcpStream, pages: Arc<Vec<Page>>) {
     }
     let text = String::from_utf8_lossy(&request);
     let target = text.split(' ').nth(1).unwrap_or_default();
+    // Playwright MCP asks its proxy for loopback pages too.
+    let own = stream
+        .local_addr()
+        .map(|address| format!("http://{address}"));
+    let target = own
+        .ok()
+        .and_then(|own| target.strip_prefix(own.as_str()))
+        .unwrap_or(target);
     let number = target
         .strip_prefix("/pages/")
         .and_then(|rest| rest.strip_suffix('/'))
