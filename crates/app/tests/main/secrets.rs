@@ -316,6 +316,7 @@ fn every_secret_setting_is_resolved() {
             "a2a.remoteAgents[].token",
             "automation.smtp.password",
             "automation.webhook.secret",
+            "browser.credentials.*",
             "embedding.apiKey",
             "providers.*.apiKey",
             "providers.*.headers.*",

@@ -9,6 +9,7 @@ use lango_domain::event::Principal;
 use lango_domain::forget::Removal;
 use lango_domain::session::SessionKey;
 
+use crate::processes::STARTING_PROCESSES;
 use crate::setup::{append_turn, id, open};
 
 const FOLDER: &str = "LANGO_TEST_WRITER_FOLDER";
@@ -63,6 +64,7 @@ async fn all_stores_share_one_writer_thread() {
     if let Ok(folder) = std::env::var(FOLDER) {
         return write_with_all_stores(folder.as_ref()).await;
     }
+    let _alone = STARTING_PROCESSES.lock().await;
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(std::env::current_exe().unwrap())
         .args([
