@@ -57,7 +57,7 @@ pub(crate) fn validate(schema: &Value, value: &Value) -> Vec<SchemaViolation> {
 
 /// The result of checking a value against a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum SchemaVerdict {
     Allowed,
     Forbidden,
     /// Part of the schema was not checked.
@@ -167,11 +167,11 @@ impl<'a> Check<'a> {
             self.value(schema, value);
         }
         for (keyword, is_exclusive) in [("anyOf", false), ("oneOf", true)] {
-            let verdicts: Vec<Verdict> = values(keywords, keyword)
+            let verdicts: Vec<SchemaVerdict> = values(keywords, keyword)
                 .map(|schema| self.verdict(schema, value))
                 .collect();
             let count = |wanted| verdicts.iter().filter(|found| **found == wanted).count();
-            let (allowed, unknown) = (count(Verdict::Allowed), count(Verdict::Unknown));
+            let (allowed, unknown) = (count(SchemaVerdict::Allowed), count(SchemaVerdict::Unknown));
             if is_exclusive && allowed > 1 {
                 self.add(|| {
                     format!(
@@ -192,11 +192,11 @@ impl<'a> Check<'a> {
         }
         if let Some(schema) = keywords.get("not") {
             match self.verdict(schema, value) {
-                Verdict::Allowed => {
+                SchemaVerdict::Allowed => {
                     self.add(|| format!("{} is not allowed for {}", shown(schema), shown(value)));
                 }
-                Verdict::Unknown => self.is_inexact = true,
-                Verdict::Forbidden => {}
+                SchemaVerdict::Unknown => self.is_inexact = true,
+                SchemaVerdict::Forbidden => {}
             }
         }
     }
@@ -316,7 +316,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn verdict(&self, schema: &'a Value, value: &Value) -> Verdict {
+    fn verdict(&self, schema: &'a Value, value: &Value) -> SchemaVerdict {
         let mut probe = Check {
             depth: self.depth,
             is_probe: true,
@@ -324,9 +324,9 @@ impl<'a> Check<'a> {
         };
         probe.value(schema, value);
         match (probe.violations.is_empty(), probe.is_inexact) {
-            (false, _) => Verdict::Forbidden,
-            (true, false) => Verdict::Allowed,
-            (true, true) => Verdict::Unknown,
+            (false, _) => SchemaVerdict::Forbidden,
+            (true, false) => SchemaVerdict::Allowed,
+            (true, true) => SchemaVerdict::Unknown,
         }
     }
 

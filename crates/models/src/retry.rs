@@ -47,12 +47,12 @@ impl Model for FallbackModel {
     }
 }
 
-type Fragments = BoxStream<'static, Result<Fragment, ModelError>>;
+type FragmentStream = BoxStream<'static, Result<Fragment, ModelError>>;
 
 async fn try_models(
     models: Vec<(Arc<dyn Model>, RetryPolicy)>,
     request: ModelRequest,
-) -> Fragments {
+) -> FragmentStream {
     let mut request = request;
     let mut last = ModelError::Connection("no model is configured".to_owned());
     for (model, policy) in models {
@@ -102,7 +102,7 @@ async fn with_retries(
     model: &dyn Model,
     policy: &RetryPolicy,
     request: &ModelRequest,
-) -> Result<Fragments, ModelError> {
+) -> Result<FragmentStream, ModelError> {
     let mut attempt = 0;
     loop {
         let mut fragments = model.stream(request.clone());
@@ -153,6 +153,6 @@ fn should_fall_back(error: &ModelError) -> bool {
     )
 }
 
-fn single_error(error: ModelError) -> Fragments {
+fn single_error(error: ModelError) -> FragmentStream {
     stream::once(async { Err(error) }).boxed()
 }

@@ -9,7 +9,7 @@ use crate::root;
 
 /// The part of `cargo metadata` that the check needs.
 #[derive(Deserialize)]
-struct Metadata {
+struct CargoMetadata {
     packages: Vec<Package>,
 }
 
@@ -49,7 +49,7 @@ fn workspace_packages() -> Result<Vec<Package>> {
         .current_dir(root())
         .output()
         .context("cannot run cargo metadata")?;
-    let metadata: Metadata = serde_json::from_slice(&output.stdout)
+    let metadata: CargoMetadata = serde_json::from_slice(&output.stdout)
         .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
     Ok(metadata.packages)
 }

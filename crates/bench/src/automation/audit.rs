@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use serde::Serialize;
 
 use super::effects::{Effects, step_key};
-use super::kill::Harness;
+use super::kill::SchedulerKills;
 use super::plan::{AGENT_STEPS, TOOL_STEPS, Work};
 
 /// Problems that are printed.
@@ -114,7 +114,7 @@ fn runs(tables: &Connection) -> Result<Vec<RunRow>> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-pub fn audit(harness: &Harness) -> Result<KillReport> {
+pub fn audit(harness: &SchedulerKills) -> Result<KillReport> {
     let tables = &harness.tables;
     let mut audit = Audit {
         harness,
@@ -162,7 +162,7 @@ pub fn audit(harness: &Harness) -> Result<KillReport> {
 }
 
 struct Audit<'a> {
-    harness: &'a Harness,
+    harness: &'a SchedulerKills,
     effects: Effects,
     runs: Vec<RunRow>,
     report: KillReport,

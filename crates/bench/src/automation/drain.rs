@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use jiff::SignedDuration;
 
-use super::kill::Harness;
+use super::kill::SchedulerKills;
 use crate::measure::ServerProcess;
 
 /// Attempts of deliveries that were killed are repeated after this time.
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Lets a process do everything that is due. What is left then is reported by the audit.
-pub fn drain(harness: &mut Harness) -> Result<()> {
+pub fn drain(harness: &mut SchedulerKills) -> Result<()> {
     harness.jump(AFTER_ATTEMPTS);
     harness.drain_begun = harness.now();
     for attempt in 0..2 {
@@ -39,7 +39,7 @@ const RUNNING: &str = "SELECT count(*) FROM runs WHERE state = 'running'";
 const QUEUED: &str = "SELECT count(*) FROM runs WHERE state = 'queued'";
 const PENDING: &str = "SELECT count(*) FROM deliveries WHERE state = 'pending'";
 
-fn is_done(harness: &Harness) -> Result<bool> {
+fn is_done(harness: &SchedulerKills) -> Result<bool> {
     let undecided = format!(
         "SELECT count(*) FROM jobs WHERE next_due <= '{:.9}'",
         harness.now()

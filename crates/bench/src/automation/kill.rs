@@ -20,7 +20,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::child::clock_ahead;
 use super::effects::Effects;
-use super::plan::{self, PlannedJob};
+use super::plan::{self, MeasuredJob};
 use super::work::WorkFolder;
 use super::{audit, drain};
 use crate::rng::Rng;
@@ -44,7 +44,7 @@ pub fn run(kills: usize, seed: u64, folder: Option<&Path>) -> Result<()> {
     let folder = WorkFolder(folder.unwrap_or(temporary.path()).to_path_buf());
     fs::create_dir_all(folder.workspace())?;
     let began = Instant::now();
-    let mut harness = Harness::new(folder, seed)?;
+    let mut harness = SchedulerKills::new(folder, seed)?;
     harness.add_jobs()?;
     for number in 0..kills {
         harness.kill_once(number)?;
@@ -70,7 +70,7 @@ pub struct StepAnswers {
     pub skipped: usize,
 }
 
-pub struct Harness {
+pub struct SchedulerKills {
     pub folder: WorkFolder,
     runtime: tokio::runtime::Runtime,
     store: SqliteStore,
@@ -79,7 +79,7 @@ pub struct Harness {
     rng: Rng,
     /// Milliseconds by which the clock is ahead.
     ahead: i64,
-    pub jobs: Vec<PlannedJob>,
+    pub jobs: Vec<MeasuredJob>,
     /// Jobs that are due once.
     pub single_jobs: Vec<(String, Timestamp)>,
     pub direct_runs: Vec<RunId>,
@@ -90,7 +90,7 @@ pub struct Harness {
     pub seen_results: HashMap<(u64, String), String>,
 }
 
-impl Harness {
+impl SchedulerKills {
     fn new(folder: WorkFolder, seed: u64) -> Result<Self> {
         let start: Timestamp = plan::START.parse()?;
         let store = SqliteStore::open(StoreLocation::File(folder.store()))?;

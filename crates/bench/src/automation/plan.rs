@@ -48,7 +48,7 @@ pub enum Work {
 
 /// A job with a schedule that repeats after some minutes.
 #[derive(Clone, Debug)]
-pub struct PlannedJob {
+pub struct MeasuredJob {
     pub name: String,
     pub work: Work,
     pub minutes: i64,
@@ -59,7 +59,7 @@ pub struct PlannedJob {
 }
 
 /// Returns the jobs of the kills.
-pub fn jobs(created: Timestamp) -> Vec<PlannedJob> {
+pub fn jobs(created: Timestamp) -> Vec<MeasuredJob> {
     let works = [
         (Work::Reminder, 6),
         (Work::FileReminder, 2),
@@ -76,7 +76,7 @@ pub fn jobs(created: Timestamp) -> Vec<PlannedJob> {
                 0 => (ScheduleKind::Cron, [10, 15, 20, 30][planned.len() % 4]),
                 _ => (ScheduleKind::Every, 9 + planned.len() as i64),
             };
-            planned.push(PlannedJob {
+            planned.push(MeasuredJob {
                 name: format!("{work:?} {number}"),
                 work,
                 minutes,
@@ -89,7 +89,7 @@ pub fn jobs(created: Timestamp) -> Vec<PlannedJob> {
     planned
 }
 
-impl PlannedJob {
+impl MeasuredJob {
     /// Returns the times at which the job is due, through `until`.
     pub fn due_times(&self, until: Timestamp) -> Vec<Timestamp> {
         let interval = self.minutes * 60;

@@ -1,4 +1,4 @@
-//! What is measured: Lango's tools, or the tools of a peer.
+//! The subjects of the measurement: the tools of Lango and of its peers.
 
 use anyhow::Result;
 

@@ -16,7 +16,7 @@ use super::approval_text::{
 };
 use super::modes::ANY_FILE;
 use super::stored_task::from_api_error;
-use super::turn_steps::{LoggedTurn, TurnTaskSteps};
+use super::turn_steps::{TaskTurnLog, TurnTaskSteps};
 use super::worker::{
     AnswerRight, TASK_RUNNING_MESSAGE, TaskAssignment, TaskRecovery, TaskStep, TaskSteps, Worker,
 };
@@ -126,7 +126,7 @@ impl Worker for TeamWorker {
             {
                 return TaskRecovery::OtherProcess;
             }
-            let mut log = LoggedTurn::default();
+            let mut log = TaskTurnLog::default();
             let mut last = 0;
             while let Some(turn) = turn {
                 let result = gateway

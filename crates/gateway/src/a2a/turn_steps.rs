@@ -197,12 +197,12 @@ fn task_end(body: &EventBody) -> Option<(TaskState, Option<String>)> {
 
 /// The answer and the end of a turn, read from the log.
 #[derive(Default)]
-pub(super) struct LoggedTurn {
+pub(super) struct TaskTurnLog {
     answer: Option<String>,
     end: Option<(TaskState, Option<String>)>,
 }
 
-impl LoggedTurn {
+impl TaskTurnLog {
     pub fn push(&mut self, event: &Event) {
         match &event.body {
             EventBody::Answer(content) => self.answer = Some(content.to_plain_text()),
