@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::peers::Peers;
-use super::process::{PeerServer, run_json_lines};
+use super::process::{PeerServer, json_lines_of_exit, run_json_lines};
 
 const WORKSPACE: &str = "work";
 
@@ -104,5 +104,10 @@ impl Lango {
     /// Runs one turn and returns its events.
     pub fn ask(&self, request: &str) -> Result<Vec<Value>> {
         run_json_lines(&mut self.command(&["ask", request, "--json"]))
+    }
+
+    /// Runs one turn whose request is not done, and returns its events.
+    pub fn ask_for_failure(&self, request: &str) -> Result<Vec<Value>> {
+        json_lines_of_exit(&mut self.command(&["ask", request, "--json"]), 1)
     }
 }

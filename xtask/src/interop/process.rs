@@ -60,6 +60,11 @@ impl Drop for PeerServer {
 
 /// Runs a program and returns the JSON lines it prints. Fails if the program does.
 pub fn run_json_lines(command: &mut Command) -> Result<Vec<Value>> {
+    json_lines_of_exit(command, 0)
+}
+
+/// Runs a program that ends with this exit code, and returns the JSON lines it prints.
+pub fn json_lines_of_exit(command: &mut Command, code: i32) -> Result<Vec<Value>> {
     let output = command
         .stdin(Stdio::null())
         .output()
@@ -68,8 +73,8 @@ pub fn run_json_lines(command: &mut Command) -> Result<Vec<Value>> {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
     );
-    if !output.status.success() {
-        bail!("{command:?} failed:\n{printed}\n{told}");
+    if output.status.code() != Some(code) {
+        bail!("{command:?}: {}\n{printed}\n{told}", output.status);
     }
     let lines = printed.lines().filter(|line| !line.trim().is_empty());
     lines
