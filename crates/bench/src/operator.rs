@@ -103,6 +103,7 @@ fn context() -> Result<ToolContext> {
         agent: AgentName::new("operator").context("invalid agent name")?,
         call: CallId::new("c"),
         label: Default::default(),
+        typed_addresses: Vec::new(),
         output_sink: ToolOutputSink::disconnected(),
         redactor: Default::default(),
     })

@@ -231,6 +231,7 @@ fn context(call: &str) -> Result<ToolContext> {
         agent: AgentName::new("vault")?,
         call: CallId::new(call),
         label: Label::default(),
+        typed_addresses: Vec::new(),
         output_sink: ToolOutputSink::disconnected(),
         redactor: Default::default(),
     })

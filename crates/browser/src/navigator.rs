@@ -138,7 +138,7 @@ impl Navigator {
 
     /// Opens an address and returns the outline of its page, for a command of the user.
     pub async fn outline(&self, key: &SessionKey, address: &str) -> Result<String> {
-        let url = self.check_address(address)?;
+        let url = self.check_address(address, &[])?;
         let mut session = self.session(key).await;
         let outline = session.open(self, &url).await?;
         let notes = session.take_notes().await?;
@@ -152,7 +152,7 @@ impl Navigator {
         address: &str,
         options: ScreenshotOptions,
     ) -> Result<Vec<u8>> {
-        let url = self.check_address(address)?;
+        let url = self.check_address(address, &[])?;
         let mut session = self.session(key).await;
         session.open(self, &url).await?;
         session.page()?.screenshot(options).await
@@ -173,16 +173,36 @@ impl Navigator {
         host.unwrap_or_default()
     }
 
-    /// Checks an address before it is opened. The proxy checks it again when it connects.
-    pub fn check_address(&self, text: &str) -> Result<Url> {
+    /// Checks an address before it is opened. The proxy checks it again when it connects. A private address
+    /// must be among those that the user typed.
+    pub fn check_address(&self, text: &str, typed: &[String]) -> Result<Url> {
         let url = parse_page_url(text)?;
-        check_url(&url, self.parts.options.policy)?;
+        let policy = match typed_endpoint(&url, typed) {
+            Some(_) => lango_net::AddressPolicy::Anywhere,
+            None => self.parts.options.policy,
+        };
+        check_url(&url, policy)?;
         let host = url.host_str().unwrap_or_default();
         if !self.parts.options.settings.allows_host(host) {
             return Err(lango_net::FetchError::HostNotAllowed(host.to_owned()).into());
         }
         Ok(url)
     }
+}
+
+/// Returns host and port of an address on this machine or the local network that the user typed. Names count
+/// only if nobody else decides what they mean: the owner of any other name could point it to this machine.
+pub(crate) fn typed_endpoint(url: &Url, typed: &[String]) -> Option<(String, u16)> {
+    let endpoint = |url: &Url| {
+        let host = url.host()?;
+        let is_fixed = !matches!(host, url::Host::Domain(name) if name != "localhost");
+        is_fixed.then_some((host.to_string(), url.port_or_known_default()?))
+    };
+    let wanted = endpoint(url)?;
+    let typed = typed
+        .iter()
+        .filter_map(|text| endpoint(&parse_page_url(text).ok()?));
+    typed.into_iter().find(|typed| *typed == wanted)
 }
 
 async fn close_when_idle(navigator: Weak<Navigator>, idle: Duration) {

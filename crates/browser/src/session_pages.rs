@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lango_domain::event::{Principal, TurnId};
+use lango_net::EndpointGrant;
 use serde_json::json;
 use url::Url;
 
 use crate::browser::Browser;
 use crate::downloads::describe_offer;
 use crate::error::{BrowserError, Result};
-use crate::navigator::{NAVIGATION_LIMIT, Navigator};
+use crate::navigator::{NAVIGATION_LIMIT, Navigator, typed_endpoint};
 use crate::page::Page;
 use crate::page::outline::{OUTLINE_TOKENS, OutlineRegion, PageOutline};
 use crate::page::settle::ActionMark;
@@ -29,6 +30,8 @@ pub struct SessionPages {
     place: Option<SessionPlace>,
     pub current: Option<TabId>,
     refs: Arc<Mutex<RefTable>>,
+    /// The addresses that the user typed in this session.
+    pub typed_addresses: Vec<String>,
     shown: Option<ShownOutline>,
     /// The searches of the last turn.
     pub searches: Option<(TurnId, u32)>,
@@ -38,6 +41,9 @@ pub(crate) struct SessionPlace {
     pub browser: Arc<Browser>,
     pub context: String,
     profile: Option<SessionProfile>,
+    /// The private address that the user typed and that is open. Opening another address ends it, so that no
+    /// other site can use it.
+    private_endpoint: Option<EndpointGrant>,
 }
 
 /// The outline that the agent has seen last.
@@ -62,6 +68,7 @@ impl SessionPages {
             place: None,
             current: None,
             refs: Arc::default(),
+            typed_addresses: Vec::new(),
             shown: None,
             searches: None,
         }
@@ -105,6 +112,7 @@ impl SessionPages {
                 browser,
                 context,
                 profile,
+                private_endpoint: None,
             };
             if let Some(profile) = &mut place.profile {
                 profile.load(&place.browser, &place.context).await?;
@@ -133,11 +141,21 @@ impl SessionPages {
         let page = self.page_or_new(navigator).await?;
         let page = self.replace_crashed(page).await?;
         page.check_usable()?;
+        self.grant_typed(url);
         let mark = page.mark();
         page.navigate(url, NAVIGATION_LIMIT).await?;
         page.settle(&mark, SETTLE_LIMIT).await?;
         self.keep_cookies().await;
         self.look(&page).await
+    }
+
+    /// Lets the page reach a private address that the user typed, and no other.
+    fn grant_typed(&mut self, url: &Url) {
+        let endpoint = typed_endpoint(url, &self.typed_addresses);
+        if let Some(place) = &mut self.place {
+            let proxy = &place.browser.proxy;
+            place.private_endpoint = endpoint.map(|(host, port)| proxy.grant_endpoint(&host, port));
+        }
     }
 
     /// Replaces a tab whose page crashed by a new one.

@@ -74,5 +74,7 @@ async fn session_of(
     navigator: &Navigator,
     context: &ToolContext,
 ) -> tokio::sync::OwnedMutexGuard<SessionPages> {
-    navigator.session(&context.session_key()).await
+    let mut session = navigator.session(&context.session_key()).await;
+    session.typed_addresses.clone_from(&context.typed_addresses);
+    session
 }

@@ -49,6 +49,9 @@ pub struct ToolContext {
     /// The label of everything the call was derived from. A tool that stores something stores this with
     /// it (B101).
     pub label: Label,
+    /// The web addresses in the requests that the user of this machine typed in this session. Empty for all
+    /// other principals: they do not decide what this machine may reach.
+    pub typed_addresses: Vec<String>,
     /// The sink for output while the tool runs.
     pub output_sink: ToolOutputSink,
     /// Removes the values of secrets. The engine redacts results and live output with it; a tool that
@@ -373,6 +376,7 @@ mod tests {
             agent: AgentName::new("operator").unwrap(),
             call: CallId::new("c1"),
             label: Label::default(),
+            typed_addresses: Vec::new(),
             output_sink: ToolOutputSink::disconnected(),
             redactor: SecretRedactor::default(),
         }

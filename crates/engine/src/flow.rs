@@ -137,6 +137,22 @@ impl UserText {
                 .any(|typed| typed == wanted)
     }
 
+    /// Returns the web addresses in the requests.
+    pub fn addresses(&self) -> Vec<String> {
+        let words = self
+            .raw_requests
+            .iter()
+            .flat_map(|request| request.split_whitespace());
+        words
+            .map(|word| word.trim_matches(is_punctuation))
+            .filter(|word| {
+                let lower = word.to_lowercase();
+                lower.starts_with("http://") || lower.starts_with("https://")
+            })
+            .map(str::to_owned)
+            .collect()
+    }
+
     /// Returns true if a request contains the words of a text in the same order, ignoring fillers.
     fn contains_in_order(&self, text: &str) -> bool {
         let text = text.to_lowercase();
@@ -435,6 +451,17 @@ mod tests {
     }
 
     /// B102
+    #[test]
+    fn finds_the_addresses_that_the_user_typed() {
+        let text = typed("open http://127.0.0.1:80/a, then (HTTPS://example.org). not ftp://x");
+        assert_eq!(
+            text.addresses(),
+            ["http://127.0.0.1:80/a", "HTTPS://example.org"]
+        );
+        let piped = event("see http://127.0.0.1/", Label::untrusted("standard input"));
+        assert!(UserText::from_log(&[piped]).addresses().is_empty());
+    }
+
     #[test]
     fn only_a_command_that_the_user_ordered_passes() {
         for (request, command) in [

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lango_domain::content::MAX_ATTACHMENTS;
-use lango_domain::event::{EventBody, ToolCode};
+use lango_domain::event::{EventBody, Principal, ToolCode};
 use lango_domain::markers::CALL_NOT_RUN;
 use lango_domain::model::ToolCall;
 use lango_domain::redaction::Redact;
@@ -132,7 +132,14 @@ impl Driver {
         } else {
             read_label.clone()
         };
-        let context = self.tool_context(active, call, label);
+        let typed_addresses = match self.log.principal == Principal::local() {
+            true => user_text.addresses(),
+            false => Vec::new(),
+        };
+        let context = ToolContext {
+            typed_addresses,
+            ..self.tool_context(active, call, label)
+        };
         let secrets = match self.log.secrets.referenced(tool, call, &context).await {
             Ok(secrets) => secrets,
             Err(refused) => return Ok(refused),
@@ -282,6 +289,7 @@ impl Driver {
             agent: active.agent.clone(),
             call: call.id.clone(),
             label,
+            typed_addresses: Vec::new(),
             output_sink: if active.is_streamed {
                 self.log.output_sink(&active.agent, &call.id)
             } else {

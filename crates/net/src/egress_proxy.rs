@@ -101,9 +101,32 @@ impl EgressProxy {
         self.outbound.expect_host(host);
     }
 
-    /// Returns the reason why the last connection to a host failed, if it failed since then.
-    pub fn failure_since(&self, host: &str, since: Instant) -> Option<FetchError> {
-        self.outbound.failure_since(host, since)
+    /// Lets connections reach a private host and port until the grant is dropped.
+    pub fn grant_endpoint(&self, host: &str, port: u16) -> EndpointGrant {
+        self.outbound.grant(host, port);
+        EndpointGrant {
+            outbound: Arc::clone(&self.outbound),
+            host: host.to_owned(),
+            port,
+        }
+    }
+
+    /// Returns the reason why the last connection to a host and port failed, if it failed since then.
+    pub fn failure_since(&self, host: &str, port: u16, since: Instant) -> Option<FetchError> {
+        self.outbound.failure_since(host, port, since)
+    }
+}
+
+/// A permission to reach a private host and port. It ends when it is dropped.
+pub struct EndpointGrant {
+    outbound: Arc<OutboundHosts>,
+    host: String,
+    port: u16,
+}
+
+impl Drop for EndpointGrant {
+    fn drop(&mut self) {
+        self.outbound.revoke(&self.host, self.port);
     }
 }
 

@@ -120,12 +120,15 @@ async fn refuses_hosts_by_rule_and_tells_why() {
     let before = Instant::now();
     let answer = ask(&proxy, &format!("CONNECT {address} HTTP/1.1\r\n\r\n")).await;
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
-    let error = proxy.failure_since("127.0.0.1", before).unwrap();
+    let error = proxy
+        .failure_since("127.0.0.1", address.port(), before)
+        .unwrap();
     assert_eq!(error, FetchError::HostNotAllowed("127.0.0.1".to_owned()));
     assert!(
         proxy
             .failure_since(
                 "127.0.0.1",
+                address.port(),
                 Instant::now() + std::time::Duration::from_secs(1)
             )
             .is_none()

@@ -16,7 +16,7 @@ pub mod sse;
 
 pub use address::{AddressPolicy, is_private_address};
 pub use content_type::ContentKind;
-pub use egress_proxy::{EgressLimits, EgressProxy, EgressRules, HostRule};
+pub use egress_proxy::{EgressLimits, EgressProxy, EgressRules, EndpointGrant, HostRule};
 pub use guarded_client::{
     FetchError, FetchLimits, FetchedPage, GuardedClient, check_url, client_builder,
     guarded_client_builder, install_tls, next_hop, parse_url, policy_for_user_url,

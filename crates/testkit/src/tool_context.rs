@@ -16,6 +16,7 @@ pub fn tool_context_for(agent: &str) -> ToolContext {
         agent: AgentName::new(agent).unwrap_or_else(|_| unreachable!("a well-formed name")),
         call: CallId::new("c1"),
         label: Default::default(),
+        typed_addresses: Vec::new(),
         output_sink: ToolOutputSink::disconnected(),
         redactor: Default::default(),
     }

@@ -93,6 +93,7 @@ fn tool_context(message: OutgoingMessage<'_>) -> Result<ToolContext, String> {
         agent: AgentName::new(DELIVERY_AUTHOR).map_err(|error| error.to_string())?,
         call: CallId::new(message.key()),
         label: delivery.message.label.clone(),
+        typed_addresses: Vec::new(),
         output_sink: ToolOutputSink::disconnected(),
         redactor: Default::default(),
     })

@@ -95,6 +95,7 @@ fn planning_context(principal: &Principal) -> Option<ToolContext> {
         agent: AgentName::new(PLANNING_AGENT).ok()?,
         call: CallId::new(PLANNING_AGENT),
         label: lango_domain::Label::default(),
+        typed_addresses: Vec::new(),
         output_sink: ToolOutputSink::disconnected(),
         redactor: lango_text::secret_redactor::SecretRedactor::default(),
     })

@@ -13,8 +13,8 @@ impl Page {
     /// Opens an address and waits until its content is there, or until the deadline. Returns true if it is
     /// no page but a file to save.
     pub async fn navigate(&self, url: &url::Url, limit: Duration) -> Result<bool> {
-        let host = url.host_str().unwrap_or_default().to_owned();
-        self.browser.proxy.expect_host(&host);
+        let host = url.host_str().unwrap_or_default();
+        self.browser.proxy.expect_host(host);
         let (start, before) = (Instant::now(), self.document());
         let params = json!({ "url": url.as_str() });
         let session = self.with_tab(|tab| tab.session.clone())?;
@@ -25,13 +25,13 @@ impl Page {
             Err(BrowserError::Unresponsive(_)) => {
                 self.stop_loading();
                 return Err(self
-                    .failure(&host, start)
+                    .failure(url, start)
                     .unwrap_or(BrowserError::Unresponsive(limit)));
             }
             response => response?,
         };
         if let Some(error) = response["errorText"].as_str() {
-            let failure = self.failure(&host, start);
+            let failure = self.failure(url, start);
             return match error {
                 "net::ERR_ABORTED" => Ok(response["isDownload"] == true),
                 _ => Err(failure.unwrap_or_else(|| {
@@ -41,14 +41,15 @@ impl Page {
         }
         self.wait_for_content(before, start + limit).await;
         // The proxy answers a refused request with a page of its own.
-        match self.failure(&host, start) {
+        match self.failure(url, start) {
             Some(error) => Err(error),
             None => Ok(false),
         }
     }
 
-    fn failure(&self, host: &str, since: Instant) -> Option<BrowserError> {
-        let failure = self.browser.proxy.failure_since(host, since);
+    fn failure(&self, url: &url::Url, since: Instant) -> Option<BrowserError> {
+        let (host, port) = (url.host_str()?, url.port_or_known_default()?);
+        let failure = self.browser.proxy.failure_since(host, port, since);
         failure.map(BrowserError::Network)
     }
 

@@ -62,9 +62,9 @@ pub(super) fn tool(navigator: &Arc<Navigator>) -> Tool {
             async move { extract(&navigator, &context, args).await }
         },
     )
-    .with_intent(move |_, args: ExtractArgs| {
+    .with_intent(move |context, args: ExtractArgs| {
         let intent = match &args.url {
-            Some(url) => open_intent(&describe, url),
+            Some(url) => open_intent(&describe, &context, url),
             None => Ok(reading_intent("reads the open page")),
         };
         async move { intent }
@@ -108,7 +108,7 @@ async fn extract(
 ) -> std::result::Result<ToolOutput, ToolError> {
     let mut session = session_of(navigator, context).await;
     if let Some(url) = &args.url {
-        let url = navigator.check_address(url)?;
+        let url = navigator.check_address(url, &context.typed_addresses)?;
         let opened = open_page(navigator, &mut session, &url).await?;
         // A file is not a page: its text is all there is.
         if opened.contains("\nPDF file\n") {

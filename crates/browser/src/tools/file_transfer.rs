@@ -53,7 +53,9 @@ impl WantedFile {
             return Ok(Self::Offered(offer));
         }
         match text {
-            Some(text) if text.contains("://") => navigator.check_address(text).map(Self::At),
+            Some(text) if text.contains("://") => navigator
+                .check_address(text, &session.typed_addresses)
+                .map(Self::At),
             Some(name) => Err(BrowserError::action(format!(
                 "no file named {name} was offered; give the address of a file"
             ))),

@@ -38,8 +38,8 @@ pub(super) fn tool(navigator: &Arc<Navigator>) -> Tool {
             async move { navigate(&navigator, &context, &args.url).await }
         },
     )
-    .with_intent(move |_, args: NavigateArgs| {
-        let intent = open_intent(&describe, &args.url);
+    .with_intent(move |context, args: NavigateArgs| {
+        let intent = open_intent(&describe, &context, &args.url);
         async move { intent }
     })
     .with_untrusted_output()
@@ -53,9 +53,10 @@ pub(super) fn tool(navigator: &Arc<Navigator>) -> Tool {
 /// Describes opening an address. All of it is sent, so all of it is shown.
 pub(super) fn open_intent(
     navigator: &Navigator,
+    context: &ToolContext,
     address: &str,
 ) -> std::result::Result<Intent, ToolError> {
-    let url = navigator.check_address(address)?;
+    let url = navigator.check_address(address, &context.typed_addresses)?;
     Ok(Intent {
         level: Safety::Moderate,
         shows: format!("opens {url}"),
@@ -78,7 +79,7 @@ async fn navigate(
     context: &ToolContext,
     address: &str,
 ) -> std::result::Result<ToolOutput, ToolError> {
-    let url = navigator.check_address(address)?;
+    let url = navigator.check_address(address, &context.typed_addresses)?;
     let mut session = session_of(navigator, context).await;
     let text = open_page(navigator, &mut session, &url).await?;
     Ok(page_output(&session.page()?, text))

@@ -46,9 +46,9 @@ pub(super) fn tool(navigator: &Arc<Navigator>) -> Tool {
             async move { screenshot(&navigator, &context, args).await }
         },
     )
-    .with_intent(move |_, args: ScreenshotArgs| {
+    .with_intent(move |context, args: ScreenshotArgs| {
         let intent = match &args.url {
-            Some(url) => open_intent(&describe, url),
+            Some(url) => open_intent(&describe, &context, url),
             None => Ok(reading_intent("takes a picture of the open page")),
         };
         let intent = intent.map(|intent| saving_intent(intent, args.save.unwrap_or_default()));
@@ -99,7 +99,7 @@ async fn screenshot(
 ) -> Result<ToolOutput, ToolError> {
     let mut session = session_of(navigator, context).await;
     if let Some(url) = &args.url {
-        let url = navigator.check_address(url)?;
+        let url = navigator.check_address(url, &context.typed_addresses)?;
         open_page(navigator, &mut session, &url).await?;
     }
     let page = session.page()?;

@@ -80,7 +80,7 @@ fn search_address(navigator: &Navigator, query: &str) -> Result<Url, BrowserErro
         let message = "browser.searchUrl must contain {query}";
         return Err(BrowserError::Unavailable(message.to_owned()));
     }
-    navigator.check_address(&template.replace("{query}", &words))
+    navigator.check_address(&template.replace("{query}", &words), &[])
 }
 
 async fn search(

@@ -7,7 +7,7 @@ use lango_browser::BrowserSettings;
 use lango_net::AddressPolicy;
 use serde_json::json;
 
-use crate::setup::{Fixture, TestServer};
+use crate::setup::{Fixture, TestServer, reference};
 
 /// A page with every way to reach the network that pages have.
 fn hostile_page(port: u16, udp: u16) -> String {
@@ -93,6 +93,51 @@ async fn private_addresses_and_other_schemes_are_refused() {
         }
     }
     assert_eq!(server.requests(), Vec::<String>::new());
+}
+
+/// B141: an address of this machine that the user typed can be opened, and nothing else of this machine.
+#[tokio::test]
+async fn a_typed_private_address_is_reached() {
+    let (typed, other) = (TestServer::start().await, TestServer::start().await);
+    let mut fixture = Fixture::with(AddressPolicy::Public, BrowserSettings::default());
+    let port = typed.address.port();
+    fixture.context.typed_addresses = vec![
+        typed.url("/"),
+        format!("http://example.invalid:{port}/"),
+        "http://".to_owned(),
+    ];
+    let image = other.url("/image.png");
+    typed.page(
+        "/",
+        &format!("<h1>Mine</h1><a href=/next>Next</a><img src={image}>"),
+    );
+    typed.page("/next", "<h1>Second</h1>");
+    let outline = fixture.navigate(&typed.url("/")).await.unwrap();
+    assert!(outline.contains("Mine"), "{outline}");
+    let link = reference(&outline, "Next");
+    let changed = fixture.act(json!({ "action": "click", "ref": link })).await;
+    assert!(changed.unwrap().contains("Second"));
+    let error = fixture.navigate(&other.url("/")).await.unwrap_err();
+    assert!(error.contains("private network"), "{error}");
+    // The same port by a name that anybody could point to this machine.
+    let named = format!("http://localhost:{port}/");
+    assert!(fixture.navigate(&named).await.is_err());
+    assert_eq!(other.requests(), Vec::<String>::new());
+}
+
+/// B141: the permission for a typed address ends when another address is opened.
+#[tokio::test]
+async fn a_typed_private_address_is_closed_to_other_sites() {
+    let (typed, second) = (TestServer::start().await, TestServer::start().await);
+    let mut fixture = Fixture::with(AddressPolicy::Public, BrowserSettings::default());
+    fixture.context.typed_addresses = vec![typed.url("/"), second.url("/")];
+    let html = format!("<h1>Second</h1><img src={}>", typed.url("/image.png"));
+    second.page("/", &html);
+    typed.page("/", "<h1>First</h1>");
+    fixture.navigate(&typed.url("/")).await.unwrap();
+    let before = typed.requests().len();
+    fixture.navigate(&second.url("/")).await.unwrap();
+    assert_eq!(typed.requests().len(), before);
 }
 
 /// B141: a redirect is a new connection, with its own check.

@@ -104,6 +104,7 @@ impl KnowledgeHarness {
             session: key.session.clone(),
             principal: key.principal.clone(),
             label,
+            typed_addresses: Vec::new(),
             ..context()
         };
         tool.call(context, args).await

@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::{EgressLimits, EgressRules};
+use crate::address::AddressPolicy;
 use crate::guarded_client::{FetchError, LookupFn, filter_allowed, system_lookup};
 
 /// Most hosts that are remembered. A page can name any number of them.
@@ -23,7 +24,9 @@ pub struct OutboundHosts {
 #[derive(Default)]
 struct KnownHosts {
     named: HashSet<String>,
-    failures: HashMap<String, HostFailure>,
+    failures: HashMap<(String, u16), HostFailure>,
+    /// Private hosts and ports that may be reached, with the number of their grants.
+    granted: HashMap<(String, u16), usize>,
 }
 
 #[derive(Clone)]
@@ -53,21 +56,37 @@ impl OutboundHosts {
     pub fn expect_host(&self, host: &str) {
         let host = plain_host(host);
         let mut hosts = self.lock();
-        hosts.failures.remove(&host);
+        hosts.failures.retain(|(failed, _), _| *failed != host);
         if hosts.named.len() < MAX_REMEMBERED {
             hosts.named.insert(host);
         }
     }
 
-    pub fn failure_since(&self, host: &str, since: Instant) -> Option<FetchError> {
+    pub fn grant(&self, host: &str, port: u16) {
+        let mut hosts = self.lock();
+        *hosts.granted.entry((plain_host(host), port)).or_default() += 1;
+    }
+
+    pub fn revoke(&self, host: &str, port: u16) {
+        let mut hosts = self.lock();
+        let endpoint = (plain_host(host), port);
+        if let Some(count) = hosts.granted.get_mut(&endpoint) {
+            *count -= 1;
+            if *count == 0 {
+                hosts.granted.remove(&endpoint);
+            }
+        }
+    }
+
+    pub fn failure_since(&self, host: &str, port: u16, since: Instant) -> Option<FetchError> {
         let hosts = self.lock();
-        let failure = hosts.failures.get(&plain_host(host))?;
+        let failure = hosts.failures.get(&(plain_host(host), port))?;
         (failure.at >= since).then(|| failure.error.clone())
     }
 
     /// Connects to a host, if the rules allow it and its address.
     pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, FetchError> {
-        if let Some(error) = self.dead_host(host) {
+        if let Some(error) = self.dead_host(host, port) {
             return Err(error);
         }
         let limit = if self.lock().named.contains(host) {
@@ -79,7 +98,7 @@ impl OutboundHosts {
         let result = connected.unwrap_or(Err(FetchError::TimedOut(limit)));
         let mut hosts = self.lock();
         match &result {
-            Ok(_) => _ = hosts.failures.remove(host),
+            Ok(_) => _ = hosts.failures.remove(&(host.to_owned(), port)),
             Err(error) => {
                 if hosts.failures.len() >= MAX_REMEMBERED {
                     hosts.failures.clear();
@@ -88,16 +107,16 @@ impl OutboundHosts {
                     at: Instant::now(),
                     error: error.clone(),
                 };
-                hosts.failures.insert(host.to_owned(), failure);
+                hosts.failures.insert((host.to_owned(), port), failure);
             }
         }
         result
     }
 
     /// Returns the failure of a host that did not answer a short time ago.
-    fn dead_host(&self, host: &str) -> Option<FetchError> {
+    fn dead_host(&self, host: &str, port: u16) -> Option<FetchError> {
         let hosts = self.lock();
-        let failure = hosts.failures.get(host)?;
+        let failure = hosts.failures.get(&(host.to_owned(), port))?;
         let is_dead = matches!(
             failure.error,
             FetchError::TimedOut(_) | FetchError::UnknownHost(_)
@@ -116,7 +135,12 @@ impl OutboundHosts {
                 .await
                 .map_err(|_| FetchError::UnknownHost(host.to_owned()))?,
         };
-        let allowed = filter_allowed(found, self.rules.policy, host.to_owned())?;
+        let is_granted = self.lock().granted.contains_key(&(host.to_owned(), port));
+        let policy = match is_granted {
+            true => AddressPolicy::Anywhere,
+            false => self.rules.policy,
+        };
+        let allowed = filter_allowed(found, policy, host.to_owned())?;
         let mut last = FetchError::UnknownHost(host.to_owned());
         for mut address in allowed {
             address.set_port(port);

@@ -123,6 +123,7 @@ async fn small_payments_run_without_a_question_only_if_allowed() {
         let context = ToolContext {
             call: lango_domain::event::CallId::new(format!("c{number}")),
             label,
+            typed_addresses: Vec::new(),
             ..tool_context_for("vault")
         };
         let args = json!({ "to": to, "amount": amount });

@@ -205,6 +205,7 @@ mod tests {
             agent: AgentName::new("operator").unwrap(),
             call: CallId::new("c1"),
             label: Default::default(),
+            typed_addresses: Vec::new(),
             output_sink: ToolOutputSink::disconnected(),
             redactor: Default::default(),
         }

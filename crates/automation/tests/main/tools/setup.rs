@@ -225,6 +225,7 @@ pub fn context(session: &str) -> ToolContext {
         agent: AgentName::new("automator").unwrap(),
         call: CallId::new("call-1"),
         label: Label::default(),
+        typed_addresses: Vec::new(),
         output_sink: ToolOutputSink::disconnected(),
         redactor: Default::default(),
     }
