@@ -33,7 +33,7 @@ pub trait RunExecutor: Send + Sync {
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunOutcome {
     Done {
-        /// The text to deliver. Nothing is delivered if it is empty.
+        /// The text to deliver. If it is empty, the delivery says so.
         result: String,
         label: Label,
     },

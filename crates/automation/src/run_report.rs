@@ -11,6 +11,8 @@ use lango_domain::event::SessionId;
 use lango_text::sanitize::truncated_line;
 
 const MAX_TITLE_CHARS: usize = 80;
+/// The text of a result that is empty.
+const NO_TEXT: &str = "It is done, and its result has no text.";
 const MAX_QUESTION_CHARS: usize = 500;
 /// The longest stored result, in bytes. The session has the whole answer.
 const MAX_RESULT_BYTES: usize = 100_000;
@@ -24,11 +26,12 @@ pub(crate) struct RunReport<'a> {
 }
 
 impl RunReport<'_> {
-    /// Returns the deliveries of a result. An empty one is not delivered.
+    /// Returns the deliveries of a result. That it is empty is said, so that the end is not silent.
     pub fn of_result(&self, result: &str) -> Vec<NewDelivery> {
-        if result.trim().is_empty() {
-            return Vec::new();
-        }
+        let result = match result.trim().is_empty() {
+            true => NO_TEXT,
+            false => result,
+        };
         let title = match &self.run.spec.action {
             JobAction::Reminder { text } => truncated_line(text, MAX_TITLE_CHARS),
             JobAction::Prompt { .. } | JobAction::Workflow { .. } => {

@@ -112,37 +112,41 @@ impl LoggedTurn {
     /// Returns what the turn asked for and no one answered. A turn that went on without it did not do all
     /// that its run is for (B121).
     fn unanswered_question(&self) -> Option<String> {
-        let unanswered = self
-            .0
-            .iter()
-            .enumerate()
-            .find_map(|(at, event)| match &event.body {
-                EventBody::Approval {
-                    id,
-                    tool,
-                    state: ApprovalState::TimedOut | ApprovalState::NobodyThere,
-                    ..
-                } => Some((id.clone(), tool.clone())),
-                // The process ended while the question waited. It counts if the agent did not ask again.
+        let refused = self.0.iter().find_map(|event| match &event.body {
+            EventBody::Approval {
+                id,
+                tool,
+                state: ApprovalState::TimedOut | ApprovalState::NobodyThere,
+                ..
+            } => Some((id, tool)),
+            _ => None,
+        });
+        // The process ended while the question waited. It counts if the agent did not ask again.
+        let left = || {
+            let mut events = self.0.iter().enumerate();
+            events.find_map(|(at, event)| match &event.body {
                 EventBody::Approval {
                     id,
                     tool,
                     state: ApprovalState::Interrupted,
                     ..
-                } if !self.is_decided_after(at, tool) => Some((id.clone(), tool.clone())),
+                } if !self.is_decided_after(at, tool) => Some((id, tool)),
                 _ => None,
-            });
-        let (call, tool) = unanswered?;
+            })
+        };
+        let what = match refused {
+            Some(_) => "A call was not allowed when the job was created, and nobody approved it",
+            None => "Lango stopped before a call was approved, and the agent did not make it again",
+        };
+        let (call, tool) = refused.or_else(left)?;
         let shown = self.0.iter().find_map(|event| match &event.body {
-            EventBody::Approval { id, shows, .. } if *id == call && !shows.is_empty() => {
+            EventBody::Approval { id, shows, .. } if id == call && !shows.is_empty() => {
                 Some(format!("{tool}: {shows}"))
             }
             _ => None,
         });
-        let shown = shown.unwrap_or(tool);
-        Some(format!(
-            "A call was not allowed when the job was created, and nobody approved it: {shown}"
-        ))
+        let shown = shown.unwrap_or_else(|| tool.clone());
+        Some(format!("{what}: {shown}"))
     }
 
     /// Returns why the answer is not what the run is for. Such a run has failed, so that it is not silent.

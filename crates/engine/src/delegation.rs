@@ -119,6 +119,10 @@ impl Driver {
     }
 
     fn has_run_nothing(&self, delegation: &Delegation) -> bool {
+        // What a remote agent did is not in the log.
+        if self.team.is_remote(&delegation.active_agent.agent) {
+            return false;
+        }
         self.log.read(|log| {
             let of_turn = log.iter().filter(|event| event.turn == self.log.turn);
             let events: Vec<&Event> = of_turn.map(|event| &**event).collect();

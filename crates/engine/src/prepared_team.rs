@@ -89,12 +89,13 @@ impl PreparedTeam {
 
     /// Returns the last turn of a log if it has no end.
     pub fn find_unfinished_turn(&self, log: &[Arc<Event>]) -> Option<UnfinishedTurn> {
-        recovery::find_unfinished_turn(log, |author, tool| match author {
+        let safety = |author: &Author, tool: &str| match author {
             Author::Agent(agent) => self
                 .tool(agent, tool)
                 .map_or_else(Safety::default, |tool| tool.safety),
             _ => Safety::default(),
-        })
+        };
+        recovery::find_unfinished_turn(log, safety, |agent| self.is_remote(agent))
     }
 
     pub fn root(&self) -> &AgentName {

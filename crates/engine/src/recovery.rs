@@ -8,7 +8,7 @@ use lango_domain::event::{
 };
 use lango_domain::failure::{FailureCode, NotDoneReason};
 use lango_domain::markers::CALL_NOT_RUN;
-use lango_domain::{Content, Safety};
+use lango_domain::{AgentName, Content, Safety};
 
 use crate::not_done::ended_denied;
 use crate::turn_log::LogEntry;
@@ -30,10 +30,11 @@ pub struct UnfinishedTurn {
 }
 
 /// Finds an unfinished turn at the end of a log. `safety` returns the safety level of an agent's
-/// tool.
+/// tool, and `is_remote` whether an agent works elsewhere.
 pub(crate) fn find_unfinished_turn(
     log: &[Arc<Event>],
     safety: impl Fn(&Author, &str) -> Safety,
+    is_remote: impl Fn(&AgentName) -> bool,
 ) -> Option<UnfinishedTurn> {
     let turn = log.last()?.turn.clone();
     let turn_events = log.iter().filter(|event| event.turn == turn);
@@ -45,7 +46,7 @@ pub(crate) fn find_unfinished_turn(
         EventBody::User(Content { text, .. }) => Some(text.clone()),
         _ => None,
     })?;
-    let closing_entries = close_open_calls(&events, safety);
+    let closing_entries = close_open_calls(&events, safety, is_remote);
     let delegations = events
         .iter()
         .filter(|event| matches!(event.body, EventBody::Transfer { .. }))
@@ -83,7 +84,11 @@ impl UnfinishedTurn {
 
 /// Returns the results of all open calls. The innermost come first, so that a delegation is closed
 /// after the calls in it.
-fn close_open_calls(events: &[&Event], safety: impl Fn(&Author, &str) -> Safety) -> Vec<LogEntry> {
+fn close_open_calls(
+    events: &[&Event],
+    safety: impl Fn(&Author, &str) -> Safety,
+    is_remote: impl Fn(&AgentName) -> bool,
+) -> Vec<LogEntry> {
     let closed: BTreeSet<&CallId> = events
         .iter()
         .filter_map(|event| result_id(&event.body))
@@ -114,9 +119,11 @@ fn close_open_calls(events: &[&Event], safety: impl Fn(&Author, &str) -> Safety)
                     None => interrupted_result(id, interruption(safety(&event.author, tool))),
                 }
             }
-            EventBody::Transfer { id, into, .. } if !closed.contains(id) => {
+            EventBody::Transfer { id, to, into, .. } if !closed.contains(id) => {
                 let (outcome, mut detail) = branch_outcome(events, into);
-                if outcome == TransferOutcome::Cancelled && has_run_nothing(events, into) {
+                // What a remote agent did is not in the log.
+                let can_start_again = !is_remote(to) && has_run_nothing(events, into);
+                if outcome == TransferOutcome::Cancelled && can_start_again {
                     detail = CALL_NOT_RUN.to_owned();
                 }
                 EventBody::TransferResult {
@@ -189,22 +196,15 @@ fn last_approval(events: &[&Event], call: &CallId) -> Option<(Safety, ApprovalSt
     })
 }
 
-/// Returns true if no call of a branch has run. So the work in it can start again.
+/// Returns true if no call of a branch has run, or none was made. So the work in it can start again, unless
+/// its agent is remote.
 pub(crate) fn has_run_nothing(events: &[&Event], branch: &Branch) -> bool {
-    let mut calls = 0;
-    for event in events.iter().filter(|event| event.branch == *branch) {
-        match &event.body {
-            EventBody::ToolCall { id, .. } => {
-                calls += 1;
-                if !has_not_run(events, id) {
-                    return false;
-                }
-            }
-            EventBody::Transfer { .. } => return false,
-            _ => {}
-        }
-    }
-    calls > 0
+    let mut of_branch = events.iter().filter(|event| event.branch == *branch);
+    of_branch.all(|event| match &event.body {
+        EventBody::ToolCall { id, .. } => has_not_run(events, id),
+        EventBody::Transfer { .. } => false,
+        _ => true,
+    })
 }
 
 fn interruption(safety: Safety) -> &'static str {

@@ -56,6 +56,15 @@ impl SchedulerLock {
         Some(FreeLock { file, lease })
     }
 
+    /// Returns the lease of a process that has ended without releasing it. `None` says nothing.
+    pub fn ended_lease(&self) -> Option<LeaseNumber> {
+        // A store that was never scheduled has no file, and a question does not create it.
+        if self.held().is_some() || !self.path.as_ref()?.exists() {
+            return None;
+        }
+        self.try_take()?.lease
+    }
+
     /// Keeps a lock for a lease that was acquired. Without a new one, the lock of an earlier lease of this
     /// process is kept.
     pub fn keep(&self, lease: LeaseNumber, lock: Option<FreeLock>) {

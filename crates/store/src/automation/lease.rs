@@ -76,7 +76,19 @@ impl LeaseStore for SqliteStore {
     }
 
     fn lease(&self) -> StoreFuture<'_, Option<SchedulerLease>> {
-        async move { self.read(|connection| find(connection)).await }.boxed()
+        async move {
+            let ended = self.scheduler_lock().ended_lease();
+            let last = self.read(|connection| find(connection)).await?;
+            // The lease of a process that was killed is over, though it has not expired.
+            Ok(last.map(|last| match ended == Some(last.number) {
+                true => SchedulerLease {
+                    until: Timestamp::UNIX_EPOCH.min(last.until),
+                    ..last
+                },
+                false => last,
+            }))
+        }
+        .boxed()
     }
 }
 
