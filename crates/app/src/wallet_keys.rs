@@ -137,3 +137,98 @@ fn wallet_error(error: VaultError) -> WalletError {
         other => WalletError::Other(other.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Overrides;
+    use crate::environment::Environment;
+    use lango_domain::secret::Secret;
+
+    fn wallets(folder: &std::path::Path) -> VaultWallets {
+        let variables = [
+            ("HOME".to_owned(), folder.display().to_string()),
+            (
+                "LANGO_HOME".to_owned(),
+                folder.join("home").display().to_string(),
+            ),
+            ("XDG_RUNTIME_DIR".to_owned(), folder.display().to_string()),
+        ];
+        let environment = Environment {
+            variables: variables.into(),
+            working_folder: folder.to_owned(),
+        };
+        let loaded = LoadedConfig::load(&environment, &Overrides::default()).unwrap();
+        VaultWallets {
+            stores: LazyStores::new(&loaded, &environment),
+        }
+    }
+
+    /// B131: a key is found again by its address, by its principal only.
+    #[tokio::test]
+    async fn a_key_signs_for_its_address_and_principal() {
+        let folder = tempfile::tempdir().unwrap();
+        let (local, ann) = (Principal::local(), Principal::new("ann"));
+        let created = wallets(folder.path()).create(&local, "main").await.unwrap();
+        // Another process.
+        let keys = wallets(folder.path());
+        assert_eq!(keys.list(&local).await.unwrap(), [created.clone()]);
+        assert_eq!(keys.list(&ann).await.unwrap(), []);
+        let signer = keys.signer(&local, created.address).await.unwrap();
+        assert_eq!(signer.address(), created.address);
+        let signatures = [signer.sign(&[7; 32]).await, signer.sign(&[7; 32]).await];
+        assert_eq!(
+            signatures[0].as_ref().unwrap(),
+            signatures[1].as_ref().unwrap()
+        );
+        let foreign = keys.signer(&ann, created.address).await.err().unwrap();
+        assert!(matches!(foreign, WalletError::Missing), "{foreign}");
+        let other = keys.create(&ann, "main").await.unwrap();
+        assert_ne!(other.address, created.address);
+        let unknown = keys.signer(&local, other.address).await.err().unwrap();
+        assert!(matches!(unknown, WalletError::Missing), "{unknown}");
+    }
+
+    /// B131
+    #[tokio::test]
+    async fn a_name_is_taken_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (keys, local) = (wallets(folder.path()), Principal::local());
+        let first = keys.create(&local, "main").await.unwrap();
+        let again = keys.create(&local, "main").await.unwrap_err();
+        assert!(matches!(again, WalletError::Exists(name) if name == "main"));
+        assert_eq!(keys.list(&local).await.unwrap(), [first]);
+    }
+
+    /// B131: a locked vault lists its wallets, and signs nothing.
+    #[tokio::test]
+    async fn a_locked_vault_lists_and_does_not_sign() {
+        let folder = tempfile::tempdir().unwrap();
+        let (keys, local) = (wallets(folder.path()), Principal::local());
+        let created = keys.create(&local, "main").await.unwrap();
+        let vault = keys.vault().unwrap();
+        vault
+            .set_passphrase(&Secret::new("correct horse battery"))
+            .await
+            .unwrap();
+        vault.remove_key_file().await.unwrap();
+        vault.lock().await.unwrap();
+        let locked = wallets(folder.path());
+        assert_eq!(locked.list(&local).await.unwrap(), [created.clone()]);
+        let refused = locked.signer(&local, created.address).await.err().unwrap();
+        assert!(matches!(refused, WalletError::Locked), "{refused}");
+        let refused = locked.create(&local, "second").await.unwrap_err();
+        assert!(matches!(refused, WalletError::Locked), "{refused}");
+    }
+
+    #[test]
+    fn a_damaged_record_is_named() {
+        for attributes in ["", "{}", r#"{"address":"0x12"}"#, r#"{"address":7}"#] {
+            let error = wallet_key("main".to_owned(), attributes).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                "the record of the wallet `main` is damaged"
+            );
+        }
+    }
+}

@@ -74,12 +74,15 @@ impl TestDir {
         CommandRun::from_command(self.command(args).write_stdin(input))
     }
 
-    /// Runs a command at a terminal, and types the answer when a question ends with `[y/N]`. The terminal's
+    /// Runs a command at a terminal, and types the answer after each question. The terminal's
     /// output is stderr.
     pub fn lango_at_terminal(&self, args: &[&str], answer: &str) -> CommandRun {
         let (mut user, name) = open_terminal();
         let side = || File::options().read(true).write(true).open(&name).unwrap();
-        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("lango"));
+        // Hidden values are read from the terminal that controls the process.
+        let mut command = std::process::Command::new("/usr/bin/setsid");
+        command.args(["--ctty", "--wait"]);
+        command.arg(assert_cmd::cargo::cargo_bin("lango"));
         self.prepare(&mut command, args);
         command.stdin(side()).stderr(side()).stdout(Stdio::piped());
         let child = command.spawn().unwrap();
@@ -89,7 +92,7 @@ impl TestDir {
         let mut buffer = [0; 4096];
         while let Ok(length @ 1..) = user.read(&mut buffer) {
             shown.extend_from_slice(&buffer[..length]);
-            if shown.ends_with(b"[y/N] ") {
+            if QUESTION_ENDS.iter().any(|end| shown.ends_with(end)) {
                 user.write_all(format!("{answer}\n").as_bytes()).unwrap();
             }
         }
@@ -148,6 +151,9 @@ impl CommandRun {
         }
     }
 }
+
+/// The ends of questions at a terminal: of a command, of an agent, and for a hidden value.
+const QUESTION_ENDS: [&[u8]; 3] = [b"[y/N] ", b"[n] no: ", b"(not shown): "];
 
 /// Opens a pseudo-terminal. Returns the user's side, and the name of the other.
 fn open_terminal() -> (File, String) {

@@ -1,12 +1,11 @@
 //! `lango payment send`.
 
-use std::io::{IsTerminal, Write as _};
-
 use lango_app::capability::payments::PaymentRequest;
 use lango_domain::payments::PaymentState;
 
 use super::{PaymentView, payment_error, receipt};
 use crate::args::PaymentSendArgs;
+use crate::confirmation::can_ask;
 use crate::output::{CliError, CommandOutput, print_stderr};
 
 pub(super) async fn send(
@@ -51,24 +50,20 @@ pub(super) async fn send(
 /// Shows a question and waits for the answer. Without a terminal, only `--yes` answers.
 pub(super) fn confirm(question: &str, yes: bool) -> Result<(), CliError> {
     let shown = lango_text::sanitize::escape_hidden_chars(question);
-    print_stderr(&lango_text::sanitize::strip_control_chars(&shown));
+    let shown = lango_text::sanitize::strip_control_chars(&shown);
     if yes {
+        print_stderr(&shown);
         return Ok(());
     }
-    if !std::io::stdin().is_terminal() {
+    if !can_ask() {
+        print_stderr(&shown);
         return Err(
             CliError::denied("there is no one to approve the payment; nothing was paid")
                 .with_hint("run it at a terminal, or pass --yes"),
         );
     }
-    let _ = write!(anstream::stderr(), "Pay this? [y/n] ");
-    let _ = std::io::stderr().flush();
-    let mut answer = String::new();
-    std::io::stdin()
-        .read_line(&mut answer)
-        .map_err(|error| CliError::usage(error.to_string()))?;
-    match answer.trim().to_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => Err(CliError::denied("not approved; nothing was paid")),
+    match crate::confirmation::confirm(&shown, "Pay this?")? {
+        true => Ok(()),
+        false => Err(CliError::denied("not approved; nothing was paid")),
     }
 }
