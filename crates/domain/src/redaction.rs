@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::content::{Attachment, Content};
-use crate::event::{EventBody, Grant, NewEvent};
+use crate::event::{Event, EventBody, Grant, NewEvent};
 use crate::flow::Label;
 use crate::model::{Message, ModelRequest, Thought, ToolCall, ToolDeclaration};
 use crate::secret_reference::SecretRedactor;
@@ -128,6 +128,20 @@ impl Redact for NewEvent {
         self.label.redact(redactor);
         self.body.redact(redactor);
     }
+}
+
+impl Redact for Event {
+    fn redact(&mut self, redactor: &SecretRedactor) {
+        self.label.redact(redactor);
+        self.body.redact(redactor);
+    }
+}
+
+/// Returns a stored event without the values, or `None` if it contains none.
+pub fn redacted_event(event: &Event, redactor: &SecretRedactor) -> Option<Event> {
+    let mut redacted = event.clone();
+    redacted.redact(redactor);
+    (redacted != *event).then_some(redacted)
 }
 
 impl Redact for EventBody {

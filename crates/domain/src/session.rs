@@ -6,9 +6,10 @@ use futures::future::BoxFuture;
 
 use crate::StoreError;
 use crate::event::{ApprovalState, Event, EventBody, Grant, NewEvent, Principal, SessionId};
+use crate::secret_reference::SecretRedactor;
 
-/// Stores sessions as append-only event logs. Implemented in memory and on SQLite; both pass the same
-/// conformance suite.
+/// Stores sessions as event logs. Events are appended, and change only to lose the value of a secret.
+/// Implemented in memory and on SQLite; both pass the same conformance suite.
 pub trait SessionStore: Send + Sync {
     /// Waits until no other turn of the session runs. Blocks other turns until the lock is dropped (B60).
     fn lock<'a>(&'a self, key: SessionKeyRef<'a>) -> StoreFuture<'a, TurnLock>;
@@ -26,6 +27,15 @@ pub trait SessionStore: Send + Sync {
         &'a self,
         key: SessionKeyRef<'a>,
         events: Vec<NewEvent>,
+    ) -> StoreFuture<'a, Vec<Arc<Event>>>;
+
+    /// Removes values from the stored events of a session and from its title, so that no file of the
+    /// store contains them afterwards (B130). Numbers and order of the events stay. Returns the events
+    /// that changed.
+    fn redact<'a>(
+        &'a self,
+        key: SessionKeyRef<'a>,
+        redactor: &'a SecretRedactor,
     ) -> StoreFuture<'a, Vec<Arc<Event>>>;
 
     /// Returns all grants for a tool in the session.

@@ -8,6 +8,8 @@ use lango_domain::StoreError;
 use lango_domain::blobs::{BlobStore, BlobTotals};
 use lango_domain::content::BlobId;
 use lango_domain::event::{Event, Grant, NewEvent};
+use lango_domain::redaction::redacted_event;
+use lango_domain::secret_reference::SecretRedactor;
 use lango_domain::session::{
     HistoryWindow, SessionKey, SessionKeyRef, SessionStore, StoreFuture, TurnLock, grant_from_event,
 };
@@ -52,6 +54,20 @@ impl SessionStore for InMemorySessionStore {
             events.push(Arc::new(draft.into_event(key.session.clone(), seq)));
         }
         ready(Ok(events[first..].to_vec())).boxed()
+    }
+
+    fn redact<'a>(
+        &'a self,
+        key: SessionKeyRef<'a>,
+        redactor: &'a SecretRedactor,
+    ) -> StoreFuture<'a, Vec<Arc<Event>>> {
+        let mut sessions = lock_unpoisoned(&self.sessions);
+        let events = sessions.get_mut(&key.to_owned()).into_iter().flatten();
+        let changed = events.filter_map(|event| {
+            *event = Arc::new(redacted_event(event, redactor)?);
+            Some(Arc::clone(event))
+        });
+        ready(Ok(changed.collect())).boxed()
     }
 
     fn grants<'a>(

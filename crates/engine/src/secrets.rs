@@ -62,22 +62,24 @@ impl TurnSecrets {
                 tracing::warn!(%error, "the values of secrets cannot be read; none can be used");
                 Ok(secrets)
             }
-            Ok(()) => Ok(secrets),
+            Ok(_) => Ok(secrets),
         }
     }
 
-    /// Reads the values to redact again: a call may have stored a secret.
-    pub async fn refresh(&self) -> Result<(), SecretError> {
+    /// Reads the values to redact again: a call may have stored a secret. Returns true if there is a new
+    /// value.
+    pub async fn refresh(&self) -> Result<bool, SecretError> {
         let Some(source) = &self.source else {
-            return Ok(());
+            return Ok(false);
         };
         let current = source.redactor(&self.principal).await?;
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let has_new_value = !known.redactor.knows_all_of(&current);
         let used = known.used.iter();
         known.redactor = used.fold((*current).clone(), |redactor, (name, value)| {
             redactor.with_secret(name, value.clone())
         });
-        Ok(())
+        Ok(has_new_value)
     }
 
     pub fn redactor(&self) -> SecretRedactor {

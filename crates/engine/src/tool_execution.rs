@@ -235,10 +235,8 @@ impl Driver {
         context.output_sink = live_output.sink();
         let mut outcome = self.run_with_timeout(tool, call, context, arguments).await;
         live_output.finish();
-        if !tool.is_read_only(&call.arguments)
-            && let Err(error) = secrets.refresh().await
-        {
-            tracing::warn!(%error, "the values of secrets cannot be read");
+        if !tool.is_read_only(&call.arguments) {
+            self.log.learn_secrets().await;
         }
         secrets.redact(&mut outcome);
         outcome

@@ -10,6 +10,7 @@ use lango_domain::StoreError;
 use lango_domain::event::{
     Author, Branch, CallId, Event, EventBody, Grant, NewEvent, Principal, SessionId, TurnId, Update,
 };
+use lango_domain::redaction::redacted_event;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, TurnLock};
 use lango_domain::{AgentName, Label, ToolOutputSink};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -70,11 +71,19 @@ impl LogEntry {
 
 /// A write request for [`LogWriter`].
 struct LogWrite {
-    turn: TurnId,
-    entries: Vec<LogEntry>,
-    /// True if nothing may be written after this.
-    is_last: bool,
+    kind: WriteKind,
     done: oneshot::Sender<Result<(), StoreError>>,
+}
+
+enum WriteKind {
+    Append {
+        turn: TurnId,
+        entries: Vec<LogEntry>,
+        /// True if nothing may be written after this.
+        is_last: bool,
+    },
+    /// Removes known values from the events that are stored already.
+    Redact,
 }
 
 impl TurnLog {
@@ -94,7 +103,8 @@ impl TurnLog {
             session: &session,
             principal: &principal,
         };
-        let events = store.load(key, history_window).await?;
+        let mut events = store.load(key, history_window).await?;
+        redact_earlier(&*store, key, &secrets, &mut events).await?;
         let call_ids = events
             .iter()
             .filter_map(|event| call_id(event))
@@ -154,19 +164,37 @@ impl TurnLog {
         entries: Vec<LogEntry>,
         is_last: bool,
     ) -> Result<(), StoreError> {
-        let (done, stored) = oneshot::channel();
-        let write = LogWrite {
+        self.enqueue_write(WriteKind::Append {
             turn: turn.clone(),
             entries,
             is_last,
-            done,
-        };
+        })
+        .await
+    }
+
+    async fn enqueue_write(&self, kind: WriteKind) -> Result<(), StoreError> {
+        let (done, stored) = oneshot::channel();
         self.writes
-            .send(write)
+            .send(LogWrite { kind, done })
             .map_err(|_| StoreError::Other("the turn has ended".to_owned()))?;
         stored
             .await
             .map_err(|_| StoreError::Other("the store panicked during a write".to_owned()))?
+    }
+
+    /// Reads the values to redact again. A new value is removed from the events of the session as well,
+    /// since it may have been typed before it was stored (B130).
+    pub async fn learn_secrets(&self) {
+        match self.secrets.refresh().await {
+            Ok(false) => {}
+            Ok(true) => {
+                // The next turn of the session tries it again.
+                if let Err(error) = self.enqueue_write(WriteKind::Redact).await {
+                    tracing::warn!(%error, "a new secret could not be removed from the session's log");
+                }
+            }
+            Err(error) => tracing::warn!(%error, "the values of secrets cannot be read"),
+        }
     }
 
     /// Publishes a piece of text that is not stored yet.
@@ -241,14 +269,15 @@ struct LogWriter {
 
 impl LogWriter {
     async fn run(self, mut queue: UnboundedReceiver<LogWrite>) {
-        while let Some(LogWrite {
-            turn,
-            entries,
-            is_last,
-            done,
-        }) = queue.recv().await
-        {
-            let written = self.append(&turn, entries).await;
+        while let Some(LogWrite { kind, done }) = queue.recv().await {
+            let (written, is_last) = match kind {
+                WriteKind::Append {
+                    turn,
+                    entries,
+                    is_last,
+                } => (self.append(&turn, entries).await, is_last),
+                WriteKind::Redact => (self.redact().await, false),
+            };
             if is_last {
                 // Release the session before anyone can see that the turn has ended.
                 drop(self);
@@ -257,6 +286,17 @@ impl LogWriter {
             }
             let _ = done.send(written);
         }
+    }
+
+    async fn redact(&self) -> Result<(), StoreError> {
+        let key = SessionKeyRef {
+            session: &self.session,
+            principal: &self.principal,
+        };
+        let changed = self.store.redact(key, &self.secrets.redactor()).await?;
+        let mut events = self.events.write().unwrap_or_else(PoisonError::into_inner);
+        replace_events(&mut events, changed);
+        Ok(())
     }
 
     async fn append(&self, turn: &TurnId, entries: Vec<LogEntry>) -> Result<(), StoreError> {
@@ -296,6 +336,30 @@ impl LogWriter {
             let _ = self.updates.send(Update::Event(event));
         }
         Ok(())
+    }
+}
+
+/// Removes values from the earlier turns of the session. A secret may have been stored elsewhere since
+/// then, or the process may have ended before its value was removed.
+async fn redact_earlier(
+    store: &dyn SessionStore,
+    key: SessionKeyRef<'_>,
+    secrets: &TurnSecrets,
+    events: &mut [Arc<Event>],
+) -> Result<(), StoreError> {
+    let redactor = secrets.redactor();
+    let has_value = |event: &Arc<Event>| redacted_event(event, &redactor).is_some();
+    if !redactor.is_empty() && events.iter().any(has_value) {
+        replace_events(events, store.redact(key, &redactor).await?);
+    }
+    Ok(())
+}
+
+fn replace_events(events: &mut [Arc<Event>], changed: Vec<Arc<Event>>) {
+    for changed in changed {
+        if let Ok(at) = events.binary_search_by_key(&changed.seq, |event| event.seq) {
+            events[at] = changed;
+        }
     }
 }
 

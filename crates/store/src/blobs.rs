@@ -167,6 +167,38 @@ pub(crate) fn insert_blobs(
     Ok(())
 }
 
+/// Stores the bytes of a changed event, and deletes those that it no longer has.
+pub(crate) fn replace_blobs(
+    connection: &Connection,
+    session: i64,
+    before: &Event,
+    after: &Event,
+) -> rusqlite::Result<()> {
+    insert_blobs(connection, session, after)?;
+    let sql = "DELETE FROM blob_references WHERE session = ?1 AND seq = ?2 AND blob = ?3";
+    for Attachment { blob, .. } in before.attachments() {
+        if !after.attachments().iter().any(|kept| kept.blob == *blob) {
+            connection.execute(sql, params![session, before.seq as i64, blob.as_str()])?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the bytes, or `None` if they are not stored or damaged.
+pub(crate) fn read_blob(
+    connection: &Connection,
+    blob: &BlobId,
+) -> rusqlite::Result<Option<Arc<[u8]>>> {
+    let size: Option<i64> = connection
+        .prepare_cached("SELECT size FROM blobs WHERE id = ?1")?
+        .query_row([blob.as_str()], |row| row.get(0))
+        .optional()?;
+    match size {
+        Some(size) => read_chunks(connection, blob, size),
+        None => Ok(None),
+    }
+}
+
 fn insert_blob(
     connection: &Connection,
     attachment: &Attachment,

@@ -177,6 +177,19 @@ pub(crate) fn insert_event(
     blobs::insert_blobs(connection, session, event)
 }
 
+/// Overwrites the body of a stored event.
+pub(crate) fn update_event(
+    connection: &Connection,
+    session: i64,
+    event: &Event,
+) -> rusqlite::Result<()> {
+    let body =
+        body_json(event).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let sql = "UPDATE events SET body = ?3 WHERE session = ?1 AND seq = ?2";
+    connection.execute(sql, params![session, event.seq as i64, body])?;
+    Ok(())
+}
+
 /// Copies the usage of a session's events from number `from` on into the `usage` table, before
 /// these events are deleted.
 pub(crate) fn detach_usage(

@@ -19,6 +19,7 @@ mod knowledge;
 mod maintenance;
 mod memory;
 mod payments;
+mod redact;
 mod reserve;
 mod scheduler_lock;
 mod session_locks;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::future::{BoxFuture, FutureExt};
 use lango_domain::event::{Event, EventBody, Grant, NewEvent, Principal, SessionId};
 use lango_domain::maintenance::DamagedRow;
+use lango_domain::secret_reference::SecretRedactor;
 use lango_domain::session::{
     HistoryWindow, SessionKeyRef, SessionStore, TurnLock, grant_from_event,
 };
@@ -315,6 +316,14 @@ impl SessionStore for SqliteStore {
             Ok(events)
         }
         .boxed()
+    }
+
+    fn redact<'a>(
+        &'a self,
+        key: SessionKeyRef<'a>,
+        redactor: &'a SecretRedactor,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
+        self.redact_session(key, redactor).boxed()
     }
 
     fn grants<'a>(

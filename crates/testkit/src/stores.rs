@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::future::FutureExt;
 use lango_domain::event::{Event, Grant, NewEvent};
+use lango_domain::secret_reference::SecretRedactor;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreFuture, TurnLock};
 use lango_engine::InMemorySessionStore;
 
@@ -83,6 +84,18 @@ impl SessionStore for SlowStore {
             self.delay(matches!(self.hang, Some(HangPoint::Append(works)) if before >= works))
                 .await;
             self.inner.append(key, events).await
+        }
+        .boxed()
+    }
+
+    fn redact<'a>(
+        &'a self,
+        key: SessionKeyRef<'a>,
+        redactor: &'a SecretRedactor,
+    ) -> StoreFuture<'a, Vec<Arc<Event>>> {
+        async move {
+            self.delay(false).await;
+            self.inner.redact(key, redactor).await
         }
         .boxed()
     }

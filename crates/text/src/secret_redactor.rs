@@ -83,6 +83,15 @@ impl SecretRedactor {
             .any(|known| known.value.expose_secret() == value)
     }
 
+    /// Returns true if every value of the other redactor is known.
+    pub fn knows_all_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.known, &other.known)
+            || other
+                .known
+                .iter()
+                .all(|known| self.knows(known.value.expose_secret()))
+    }
+
     /// Returns the text without known values. Borrows the text if it contains none.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let Some(automaton) = &self.automaton else {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -53,12 +53,52 @@ impl Recorder {
         }
     }
 
-    /// Redacts these values from now on.
+    /// Redacts these values from now on, and in the lines that are written already.
     pub(super) fn learn(&self, redactor: SecretRedactor) {
-        *self
-            .redactor
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = redactor;
+        let has_new_value = {
+            let mut known = self
+                .redactor
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
+            let has_new_value = !known.knows_all_of(&redactor);
+            *known = redactor;
+            has_new_value
+        };
+        if has_new_value && let Err(error) = self.rewrite() {
+            self.add_problem(format!("the recording may contain a secret: {error}"));
+        }
+    }
+
+    /// Writes all lines again, without the values that are known now. The file is overwritten in place,
+    /// so that no other file keeps them.
+    fn rewrite(&self) -> std::io::Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(file) = file.as_mut() else {
+            return Ok(());
+        };
+        let mut text = String::new();
+        file.rewind()?;
+        file.read_to_string(&mut text)?;
+        let mut redacted = String::with_capacity(text.len());
+        for line in text.lines() {
+            match serde_json::from_str::<RecordingLine>(line) {
+                Ok(line) => redacted.push_str(&self.redacted_json(line)),
+                Err(_) => redacted.push_str(line),
+            }
+            redacted.push('\n');
+        }
+        if redacted != text {
+            file.rewind()?;
+            file.write_all(redacted.as_bytes())?;
+            file.set_len(redacted.len() as u64)?;
+            file.sync_data()?;
+        }
+        file.seek(SeekFrom::End(0)).map(|_| ())
+    }
+
+    fn add_problem(&self, problem: String) {
+        let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+        problems.push(problem);
     }
 
     pub(super) fn redactor(&self) -> SecretRedactor {
@@ -71,8 +111,8 @@ impl Recorder {
         let file = create_private_file(&self.path)
             .map_err(|error| self.unusable_error(error.to_string()))?;
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
-        self.write(&RecordingLine::Recording { v: VERSION });
-        self.write(&RecordingLine::Request {
+        self.write(RecordingLine::Recording { v: VERSION });
+        self.write(RecordingLine::Request {
             session: session.clone(),
             request: request.clone(),
         });
@@ -126,7 +166,7 @@ impl Recorder {
                 Box::pin(async move {
                     let result = future.await;
                     let intent = result.clone().map_err(|ToolError(reason)| reason);
-                    recorder.write(&RecordingLine::Intent {
+                    recorder.write(RecordingLine::Intent {
                         agent,
                         tool,
                         args,
@@ -154,7 +194,7 @@ impl Recorder {
                         .as_ref()
                         .map(|output| output.content.text.clone())
                         .map_err(|ToolError(reason)| reason.clone());
-                    recorder.write(&RecordingLine::Tool {
+                    recorder.write(RecordingLine::Tool {
                         agent,
                         tool,
                         args,
@@ -180,31 +220,42 @@ impl Recorder {
         ClockAndIds {
             now: Arc::new(move || {
                 let at = (real.now)();
-                clock.write(&RecordingLine::Clock { at });
+                clock.write(RecordingLine::Clock { at });
                 at
             }),
             new_turn_id: Arc::new(move || {
                 let id = (real.new_turn_id)();
-                ids.write(&RecordingLine::Turn { id: id.clone() });
+                ids.write(RecordingLine::Turn { id: id.clone() });
                 id
             }),
         }
     }
 
-    /// Writes a line. Known secrets are redacted in every text, but not in keys and numbers.
-    fn write(&self, line: &RecordingLine) {
+    /// Writes a line.
+    fn write(&self, line: RecordingLine) {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(file) = file.as_mut() else { return };
+        // Redacted while the file is locked: a value that is learned meanwhile is not missed.
+        let text = self.redacted_json(line);
+        if let Err(error) = writeln!(file, "{text}").and_then(|()| file.flush()) {
+            self.add_problem(format!("the recording is incomplete: {error}"));
+        }
+    }
+
+    /// Returns a line as JSON. Known secrets are redacted in every text, also if it is split over
+    /// fragments; keys of settings are not redacted in names and numbers.
+    fn redacted_json(&self, mut line: RecordingLine) -> String {
+        if let RecordingLine::Model { fragments, .. } = &mut line
+            && self.is_split_secret(fragments)
+        {
+            let text: String = fragments.iter().filter_map(fragment_text).collect();
+            fragments.retain(|fragment| fragment_text(fragment).is_none());
+            fragments.insert(0, Fragment::Text(text));
+        }
         let mut value = serde_json::to_value(line).unwrap_or_default();
         self.redact(&mut value);
         value.redact(&self.redactor());
-        let text = value.to_string();
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(file) = file.as_mut() else { return };
-        if let Err(error) = writeln!(file, "{text}").and_then(|()| file.flush()) {
-            self.problems
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(format!("the recording is incomplete: {error}"));
-        }
+        value.to_string()
     }
 }
 
@@ -243,7 +294,7 @@ fn fragment_text(fragment: &Fragment) -> Option<&str> {
 /// Creates a file that only its owner can read, since a recording contains private text.
 fn create_private_file(path: &Path) -> std::io::Result<File> {
     let mut options = File::options();
-    options.write(true).create_new(true);
+    options.read(true).write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
@@ -260,7 +311,7 @@ impl Approver for RecordingApprover {
         let (answer, recorder) = (self.real.ask(question), Arc::clone(&self.recorder));
         Box::pin(async move {
             let decision = answer.await;
-            recorder.write(&RecordingLine::Decision {
+            recorder.write(RecordingLine::Decision {
                 tool,
                 args,
                 decision,
@@ -333,13 +384,6 @@ impl RecordedExchange {
 
 impl Drop for RecordedExchange {
     fn drop(&mut self) {
-        if let RecordingLine::Model { fragments, .. } = &mut self.line
-            && self.recorder.is_split_secret(fragments)
-        {
-            let text: String = fragments.iter().filter_map(fragment_text).collect();
-            fragments.retain(|fragment| fragment_text(fragment).is_none());
-            fragments.insert(0, Fragment::Text(text));
-        }
-        self.recorder.write(&self.line);
+        self.recorder.write(self.line.clone());
     }
 }

@@ -485,6 +485,82 @@ fn a_command_uses_a_secret_that_appears_nowhere() {
     assert!(listed["items"][0]["used"].is_string(), "{listed}");
 }
 
+/// B130: a value that was typed in a request is in no file once it is stored.
+#[test]
+fn a_typed_value_is_removed_from_the_session_and_the_recording() {
+    let server = ModelServer::start(vec![
+        ServerReply::text(&format!("I see {CANARY}.")),
+        ServerReply::tool_call("transfer_to_agent", &json!({ "agent_name": "vault" })),
+        ServerReply::tool_call(
+            "secrets_store",
+            &json!({ "name": "TOKEN", "value": CANARY }),
+        ),
+        ServerReply::text("Stored."),
+        ServerReply::text("Hello."),
+    ])
+    .unwrap();
+    let dir = provider_dir(&server);
+    let ask = |text: &str, options: &[&str]| {
+        let run = dir.lango(&[&["ask", "--yes", "--session", "s", text], options].concat());
+        assert_eq!(run.exit, 0, "{}{}", run.stdout, run.stderr);
+    };
+    ask(&format!("my token is {CANARY}"), &[]);
+    let home = dir.path().join("home");
+    assert!(!files_with(&home, CANARY).is_empty());
+    let request = format!("store a secret named TOKEN with value {CANARY}");
+    ask(&request, &["--record", "turn.rec"]);
+    assert_eq!(files_with(dir.path(), CANARY), Vec::<String>::new());
+    assert_eq!(files_with(dir.path(), "canary-7"), Vec::<String>::new());
+    let shown = dir.lango(&["session", "show", "s", "--json"]).stdout;
+    assert!(
+        shown.contains("with value [secret TOKEN: set, hidden]"),
+        "{shown}"
+    );
+    ask("hello again", &[]);
+    let last = server.requests().pop().unwrap();
+    assert!(!String::from_utf8_lossy(&last.body).contains(CANARY));
+}
+
+/// B130: a recording that lost a value can be replayed.
+#[test]
+fn a_recording_of_a_typed_value_can_be_replayed() {
+    let server = ModelServer::start(vec![
+        ServerReply::tool_call("transfer_to_agent", &json!({ "agent_name": "vault" })),
+        ServerReply::tool_call(
+            "secrets_store",
+            &json!({ "name": "TOKEN", "value": CANARY }),
+        ),
+        ServerReply::text("Stored."),
+    ])
+    .unwrap();
+    let dir = provider_dir(&server);
+    let request = format!("store a secret named TOKEN with value {CANARY}");
+    let run = dir.lango(&["ask", "--yes", "--record", "turn.rec", &request]);
+    assert_eq!(run.exit, 0, "{}{}", run.stdout, run.stderr);
+    let replayed = dir.lango(&["ask", "--replay", "turn.rec"]);
+    assert_eq!(replayed.exit, 0, "{}{}", replayed.stdout, replayed.stderr);
+    assert!(replayed.stdout.contains("Stored."), "{}", replayed.stdout);
+    assert_eq!(files_with(dir.path(), CANARY), Vec::<String>::new());
+}
+
+/// B130: the value is typed without being shown.
+#[test]
+fn a_value_is_typed_without_echo() {
+    let dir = TestDir::new();
+    let args = ["secret", "set", "GITHUB_TOKEN", "--host", "api.github.com"];
+    let run = dir.lango_at_terminal(&args, CANARY);
+    assert_eq!(run.exit, 0, "{}{}", run.stdout, run.stderr);
+    assert!(
+        run.stderr.contains("Value of GITHUB_TOKEN (not shown):"),
+        "{}",
+        run.stderr
+    );
+    assert!(!run.stderr.contains(CANARY) && !run.stdout.contains(CANARY));
+    let listed = dir.lango(&["secret", "list", "--json"]).json();
+    assert_eq!(listed["items"][0]["hosts"], json!(["api.github.com"]));
+    assert_eq!(files_with(dir.path(), CANARY), Vec::<String>::new());
+}
+
 /// B130: settings can name a secret.
 #[test]
 fn a_provider_key_can_be_in_the_vault() {

@@ -229,8 +229,8 @@ impl World {
         self.runner.run(request).collect().await
     }
 
-    /// Returns everything that the turn stored, published and sent to the model.
-    async fn traces(&self, updates: &[Update]) -> String {
+    /// Returns the events of the session as they are stored.
+    async fn stored(&self) -> String {
         let key = SessionKeyRef {
             session: &SessionId::new("s"),
             principal: &Principal::local(),
@@ -241,6 +241,12 @@ impl World {
             .iter()
             .map(|event| serde_json::to_string(&**event).unwrap())
             .collect();
+        events.join("\n")
+    }
+
+    /// Returns everything that the turn stored, published and sent to the model.
+    async fn traces(&self, updates: &[Update]) -> String {
+        let events = self.stored().await;
         let requests = self.model.requests();
         let questions = self.questions.lock().unwrap();
         let files: Vec<Option<String>> = updates
@@ -252,7 +258,7 @@ impl World {
             .flatten()
             .map(|attachment| attachment.text())
             .collect();
-        format!("{updates:?}{events:?}{requests:?}{questions:?}{files:?}")
+        format!("{updates:?}{events}{requests:?}{questions:?}{files:?}")
     }
 
     fn received(&self) -> Vec<String> {
@@ -554,6 +560,20 @@ root says done"#,
     assert_eq!(results(&updates)[1], format!("a: {MARK}"));
     let last = world.model.requests().pop().unwrap();
     assert_absent(&format!("{last:?}"));
+    assert_absent(&world.stored().await);
+    assert!(world.stored().await.contains(&format!("store {MARK}")));
+}
+
+/// B130: a value that was typed in an earlier turn, and stored outside of the session since then.
+#[tokio::test(start_paused = true)]
+async fn the_next_turn_removes_values_of_earlier_turns() {
+    let world = world(with_replies("root says fine\nroot says done"));
+    world.ask(&format!("my key is {CANARY}")).await;
+    assert!(world.stored().await.contains("canary-Zq8"));
+    world.secrets.store("TOKEN", CANARY, &[], &[]);
+    world.ask("go on").await;
+    assert_absent(&world.stored().await);
+    assert!(world.stored().await.contains(&format!("my key is {MARK}")));
 }
 
 /// B130

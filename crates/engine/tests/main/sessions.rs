@@ -10,6 +10,7 @@ use lango_domain::StoreError;
 use lango_domain::Tool;
 use lango_domain::event::{Event, EventBody, Grant, NewEvent, Principal, SessionId, Update};
 use lango_domain::failure::FailureCode;
+use lango_domain::secret_reference::SecretRedactor;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, TurnLock};
 use lango_engine::{
     ApprovalPolicy, InMemorySessionStore, Models, Runner, RunnerParts, TurnHooks, TurnLimits,
@@ -206,6 +207,14 @@ impl SessionStore for FullDisk {
         }
         self.appends_left.store(appends_left - 1, SeqCst);
         self.inner.append(key, drafts)
+    }
+
+    fn redact<'a>(
+        &'a self,
+        key: SessionKeyRef<'a>,
+        redactor: &'a SecretRedactor,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
+        self.inner.redact(key, redactor)
     }
 
     fn grants<'a>(

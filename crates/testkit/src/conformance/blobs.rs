@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lango_domain::blobs::{BlobStore, BlobTotals};
 use lango_domain::content::{Attachment, BlobData, BlobId};
 use lango_domain::event::{EventBody, SessionId};
+use lango_domain::secret_reference::SecretRedactor;
 use lango_domain::session::{SessionKey, SessionStore};
 use lango_domain::{Content, Stores};
 
@@ -20,6 +21,31 @@ pub async fn check(stores: &Stores) {
     bytes_go_with_their_last_event(stores).await;
     copies_keep_their_bytes(stores).await;
     a_name_alone_gives_no_access(stores).await;
+    values_are_removed_from_text_files(stores).await;
+}
+
+/// B130
+async fn values_are_removed_from_text_files(stores: &Stores) {
+    let (sessions, blobs) = (&*stores.sessions, &*stores.blobs);
+    let redactor = SecretRedactor::new([("A".to_owned(), "canary-7f3a9".to_owned())]);
+    let key = key("ann", "text");
+    let text = b"key=canary-7f3a9\n".to_vec();
+    let Ok(attachment) = Attachment::new(text, "a.txt", Some("text/plain")) else {
+        unreachable!("a valid attachment");
+    };
+    let (before, image) = (attachment.blob.clone(), file(&[0, 255, 10]));
+    attach(sessions, &key, attachment).await;
+    attach(sessions, &key, image.clone()).await;
+    let changed = ok(sessions.redact(key.as_ref(), &redactor).await);
+    assert_eq!(changed.len(), 1);
+    let after = &changed[0].attachments()[0].blob;
+    let read_after = read(blobs, &key, after).await;
+    assert_eq!(
+        read_after.as_deref(),
+        Some(&b"key=[secret A: set, hidden]\n"[..])
+    );
+    assert_eq!(read(blobs, &key, &before).await, None);
+    assert!(read(blobs, &key, &image.blob).await.is_some());
 }
 
 /// Runs the part of the suite that needs no catalog.

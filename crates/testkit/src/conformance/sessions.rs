@@ -9,9 +9,10 @@ use lango_domain::Safety;
 use lango_domain::event::{
     ApprovalState, CallId, Decider, Event, EventBody, Grant, NewEvent, Principal, SessionId, Usage,
 };
+use lango_domain::secret_reference::SecretRedactor;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 
-use super::{answer, new_event, user_request};
+use super::{answer, new_event, ok, user_request};
 
 /// Runs the whole suite on an empty store.
 ///
@@ -24,6 +25,7 @@ pub async fn check(store: Arc<dyn SessionStore>) {
     numbers_order_events_and_clocks_do_not(&*store).await;
     the_newest_turns_are_always_loaded(&*store).await;
     grants_of_a_session_are_found(&*store).await;
+    values_are_removed_from_one_session(&*store).await;
     sessions_can_be_written_in_parallel(&store).await;
     a_turn_waits_for_the_one_before(&store).await;
 }
@@ -252,6 +254,46 @@ async fn grants_of_a_session_are_found(store: &dyn SessionStore) {
         };
         assert_eq!(store.grants(key, "exec_shell").await, Ok(expected));
     }
+}
+
+/// B130
+async fn values_are_removed_from_one_session(store: &dyn SessionStore) {
+    let typed = "keep canary-7f3a9 for me";
+    let events = || {
+        let bodies = [user_request(typed), answer("kept canary-7f3a9")];
+        bodies.map(|body| new_event("t1", body)).to_vec()
+    };
+    let later = |body: EventBody| vec![new_event("t2", body)];
+    let load = |principal, session| load(store, principal, session, HistoryWindow::Everything);
+    append(store, "redacted", events()).await;
+    append(store, "redacted", later(user_request("go on"))).await;
+    let other = append(store, "other", events()).await;
+    let foreign = append_as(store, "ann", "redacted", events()).await;
+    let redactor = SecretRedactor::new([("A".to_owned(), "canary-7f3a9".to_owned())]);
+    let (session, principal) = (SessionId::new("redacted"), Principal::local());
+    let key = SessionKeyRef {
+        session: &session,
+        principal: &principal,
+    };
+    let changed = ok(store.redact(key, &redactor).await);
+    let numbers: Vec<u64> = changed.iter().map(|event| event.seq).collect();
+    assert_eq!(numbers, [1, 2]);
+    let loaded = load("local", "redacted").await;
+    assert_eq!(loaded[..2], changed[..]);
+    assert_eq!(loaded.len(), 3);
+    assert!(!format!("{loaded:?}").contains("canary"), "{loaded:?}");
+    assert!(format!("{loaded:?}").contains("keep [secret A: set, hidden] for me"));
+    assert_eq!(load("local", "other").await, other);
+    assert_eq!(load("ann", "redacted").await, foreign);
+    // The log goes on, and nothing is left to remove.
+    let next = append(store, "redacted", later(answer("done"))).await;
+    assert_eq!(next[0].seq, 4);
+    assert_eq!(ok(store.redact(key, &redactor).await), []);
+    let unknown = SessionKeyRef {
+        session: &SessionId::new("no such session"),
+        principal: &principal,
+    };
+    assert_eq!(ok(store.redact(unknown, &redactor).await), []);
 }
 
 async fn sessions_can_be_written_in_parallel(store: &Arc<dyn SessionStore>) {
