@@ -56,7 +56,6 @@ impl PeerKind {
             Self::Playwright => vec![
                 "--headless",
                 "--isolated",
-                "--no-sandbox",
                 "--executable-path",
                 &browser,
                 "--proxy-server",
@@ -66,15 +65,27 @@ impl PeerKind {
                 "--headless",
                 "--isolated",
                 "--no-usage-statistics",
-                "--chromeArg=--no-sandbox",
                 "--executablePath",
                 &browser,
                 "--proxyServer",
                 proxy,
             ],
         };
-        arguments.into_iter().map(str::to_owned).collect()
+        // Chromium refuses to start for root with its sandbox; the peers cannot map root to another user.
+        let without_sandbox = match self {
+            Self::Playwright => "--no-sandbox",
+            Self::DevTools => "--chromeArg=--no-sandbox",
+        };
+        let root_only = is_root().then_some(without_sandbox);
+        let arguments = arguments.into_iter().chain(root_only);
+        arguments.map(str::to_owned).collect()
     }
+}
+
+/// Returns true if this process runs as root.
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
 pub struct McpPeer {

@@ -76,8 +76,16 @@ impl Episode<'_> {
     /// Returns the shapes of the drawing, whose places are those inside of it, and the drawing.
     pub async fn drawing(&self) -> Result<(Element, Vec<Element>), String> {
         let outline = self.outline().await?;
-        let line = outline.lines().find(|line| line.contains(" drawing "));
-        let mut parts = parse_elements(line.ok_or("no drawing")?).into_iter();
+        let lines: Vec<&str> = outline.lines().collect();
+        let at = lines.iter().position(|line| line.contains(" drawing "));
+        let drawing = &lines[at.ok_or("no drawing")?..];
+        // Many shapes take several lines.
+        let more = drawing.iter().skip(1);
+        let more = more.take_while(|line| line.starts_with("[e") && !line.contains(" canvas "));
+        let lines = 1 + more.count();
+        let mut parts = drawing[..lines]
+            .iter()
+            .flat_map(|line| parse_elements(line));
         let drawing = parts.next().ok_or("no drawing")?;
         Ok((drawing, parts.collect()))
     }

@@ -17,6 +17,8 @@ const MAX_CHARS: usize = 400_000;
 const VIEWPORT_CHARS: usize = 24_000;
 const MAX_FRAME_DEPTH: usize = 4;
 const MAX_FRAMES: usize = 20;
+/// Stands before the text of the whole page if the viewport shows none.
+const BLANK_VIEWPORT: &str = "[nothing is in view; the whole page:]";
 
 /// The part of a page that an outline covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +72,21 @@ impl Page {
             OutlineRegion::Element(element) => self.frame_of(element)?,
             _ => self.main_frame(),
         };
-        let document = self.document_outline(&frame, region).await?;
+        let mut outline = self.outline_of(&frame, region).await?;
+        let has_more = outline.pixels_below > 0 || outline.pixels_above > 0 || outline.below > 0;
+        if region == OutlineRegion::Viewport && outline.lines.is_empty() && has_more {
+            let page = self.outline_of(&frame, OutlineRegion::Page).await?;
+            if !page.lines.is_empty() {
+                outline.lines = vec![BLANK_VIEWPORT.to_owned()];
+                outline.lines.extend(page.lines);
+                outline.is_truncated = page.is_truncated;
+            }
+        }
+        Ok(outline)
+    }
+
+    async fn outline_of(&self, frame: &FrameId, region: OutlineRegion) -> Result<PageOutline> {
+        let document = self.document_outline(frame, region).await?;
         let below = document.height - document.viewport - document.scroll;
         let mut outline = PageOutline {
             title: document.title.clone(),
@@ -84,7 +100,7 @@ impl Page {
         };
         let mut frames_left = MAX_FRAMES;
         outline.lines = self
-            .insert_frames(frame, document, MAX_FRAME_DEPTH, &mut frames_left)
+            .insert_frames(frame.clone(), document, MAX_FRAME_DEPTH, &mut frames_left)
             .await;
         Ok(outline)
     }
@@ -168,7 +184,7 @@ impl PageOutline {
     pub fn format(&self, offset: usize, limit: usize, tokens: usize) -> String {
         let mut text = self.header();
         let mut used = estimate(&text);
-        if self.pixels_above > 0 {
+        if self.pixels_above > 0 || self.above > 0 {
             text += &format!("… {} above\n", amount(self.above, self.pixels_above));
         }
         let (mut shown, total) = (offset.min(self.lines.len()), self.lines.len());
@@ -187,7 +203,7 @@ impl PageOutline {
                 total - shown
             );
         }
-        if self.pixels_below > 0 {
+        if self.pixels_below > 0 || self.below > 0 {
             text += &format!(
                 "… {} below: scroll down, or browser_observe with region page\n",
                 amount(self.below, self.pixels_below)
@@ -244,8 +260,10 @@ impl PageOutline {
 }
 
 fn amount(controls: u64, pixels: u64) -> String {
-    match controls {
-        0 => format!("{pixels} px"),
+    match (controls, pixels) {
+        (0, _) => format!("{pixels} px"),
+        // A box inside of the page scrolls, not the page.
+        (_, 0) => format!("{controls} controls"),
         _ => format!("{pixels} px with {controls} controls"),
     }
 }

@@ -241,3 +241,32 @@ async fn a_search_page_gives_results_twice_a_turn() {
         .unwrap_err();
     assert!(error.contains("two searches"), "{error}");
 }
+
+#[tokio::test]
+async fn a_blank_viewport_shows_the_text_of_the_page() {
+    let (server, fixture) = (TestServer::start().await, Fixture::new());
+    let html = "<div style='height:3000px'></div><p>Far below</p><a href=/x>Next</a>";
+    let outline = fixture.open(&server, html).await;
+    assert!(
+        outline.contains("[nothing is in view; the whole page:]\nFar below\n"),
+        "{outline}"
+    );
+    assert!(outline.contains("link \"Next\"]"), "{outline}");
+    let empty = fixture
+        .open(&server, "<div style='height:3000px'></div>")
+        .await;
+    assert!(empty.contains("[the page shows no text"), "{empty}");
+}
+
+/// The page itself does not scroll, but a box in it.
+#[tokio::test]
+async fn controls_below_in_a_box_that_scrolls_are_counted() {
+    let (server, fixture) = (TestServer::start().await, Fixture::new());
+    let html = "<body style='margin:0'><div style='height:100vh;overflow:auto'><p>Menu</p>\
+        <div style='height:3000px'></div><button>Order</button></div></body>";
+    let outline = fixture.open(&server, html).await;
+    assert!(outline.contains("… 1 controls below"), "{outline}");
+    let args = json!({ "region": "page" });
+    let page = fixture.call("browser_observe", args).await.unwrap();
+    assert!(page.contains("button \"Order\""), "{page}");
+}

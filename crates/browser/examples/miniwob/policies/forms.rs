@@ -230,8 +230,10 @@ async fn choose_color(episode: &Episode<'_>) -> Outcome {
     let text = format!("{red:02X}{green:02X}{blue:02X}");
     episode.type_in(&field, &text).await?;
     // A click on something else closes the picker, which covers the button.
-    let beside = episode.nth("canvas", 0).await?;
-    episode.click_at(&beside, 80.0, 190.0).await?;
+    let elements = episode.all_elements().await?;
+    let mut elements = elements.iter();
+    let task = elements.find(|one| one.name.starts_with("Select "));
+    episode.click_on(task.ok_or("no task")?).await?;
     episode.submit().await
 }
 

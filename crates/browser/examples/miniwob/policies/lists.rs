@@ -1,5 +1,7 @@
 //! Tasks with lists: inboxes, posts, contacts, results, food.
 
+use serde_json::json;
+
 use crate::element::Element;
 use crate::episode::{Episode, Outcome};
 
@@ -298,5 +300,10 @@ async fn order_food(episode: &Episode<'_>) -> Outcome {
             episode.click_on(button).await?;
         }
     }
+    let mut boxes = elements.iter();
+    let list = boxes.find(|one| one.has("scrolls")).ok_or("no list")?;
+    let to_end = json!({ "action": "scroll", "ref": list.id, "text": "bottom" });
+    // It may be at its end already.
+    let _ = episode.act(to_end).await;
     episode.click(&["button"], "Order!").await
 }
