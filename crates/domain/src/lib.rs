@@ -6,6 +6,7 @@ pub mod approval;
 pub mod audit;
 pub mod automation;
 pub mod blobs;
+pub mod circuit_breaker;
 pub mod clock;
 pub mod content;
 pub mod documents;

@@ -9,7 +9,6 @@ mod agent_names;
 mod answer;
 mod card_fetch;
 mod card_report;
-mod circuit_breaker;
 mod client;
 mod endpoint;
 mod outbound;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt};
 use lango_domain::AgentName;
+use lango_domain::circuit_breaker::CircuitBreaker;
 use lango_domain::remote_agent::{RemoteAgent, RemoteError, RemotePiece, RemoteTask};
 use lango_net::AddressPolicy;
 use lango_text::sanitize::truncated_line;
@@ -15,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::a2a::AgentCard;
 use crate::card_fetch::{self, CardError};
-use crate::circuit_breaker::CircuitBreaker;
+
 use crate::client::{A2aClient, A2aClientError};
 use crate::endpoint::{Endpoint, select_endpoint};
 use crate::outbound::Outbound;

@@ -8,6 +8,7 @@
 
 mod cgroup;
 mod descendants;
+mod error_log;
 mod inner;
 mod landlock;
 mod loopback;

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
 use rustix::process::{
     DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid,
@@ -15,12 +16,15 @@ use rustix::thread::{
     set_capabilities_secure_bits, set_no_new_privs,
 };
 
+use super::error_log::ErrorLog;
 use super::outer::{PREPARED_VARIABLE, PreparedSandbox, SPEC_VARIABLE};
 use super::spec::{SandboxError, SandboxLimits, SandboxMessage, SandboxMode, SandboxSpec};
 use super::{cgroup, landlock, loopback, mounts, seccomp, sys};
 
 /// Exit code of a helper that could not start the command. It has reported the reason before.
 const EXIT_NOT_STARTED: u8 = 254;
+/// Time to copy the rest of the standard error; a process that is left may hold it open.
+const LAST_WORDS_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The resources that the command does not share with the system.
 #[derive(Clone, Copy)]
@@ -52,6 +56,9 @@ fn confine_and_start() -> Result<i32, SandboxError> {
     let prepared = std::env::var(PREPARED_VARIABLE).unwrap_or_default();
     let prepared: PreparedSandbox =
         serde_json::from_str(&prepared).map_err(|error| other(&error))?;
+    // Opened before the confinement, because the command itself cannot access the file.
+    let error_log = spec.error_log.as_deref().map(ErrorLog::open).transpose();
+    let error_log = error_log.map_err(|error| other(&error))?;
     let mut confined = prepared.namespaces;
     if !prepared.groups.is_empty() && cgroup::enter(&prepared.groups) {
         confined.push("control group".to_owned());
@@ -90,7 +97,7 @@ fn confine_and_start() -> Result<i32, SandboxError> {
     }
     // The command must not inspect this process or write messages in its name.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-    start_command(&spec, confined)
+    start_command(&spec, confined, error_log)
 }
 
 fn set_limits(limits: &SandboxLimits, own_user: bool) {
@@ -141,7 +148,11 @@ fn drop_capabilities() -> io::Result<()> {
     Ok(set_no_new_privs(true)?)
 }
 
-fn start_command(spec: &SandboxSpec, confined: Vec<String>) -> Result<i32, SandboxError> {
+fn start_command(
+    spec: &SandboxSpec,
+    confined: Vec<String>,
+    error_log: Option<ErrorLog>,
+) -> Result<i32, SandboxError> {
     let (program, args) = spec
         .argv
         .split_first()
@@ -155,21 +166,31 @@ fn start_command(spec: &SandboxSpec, confined: Vec<String>) -> Result<i32, Sandb
         .args(args)
         .env_clear()
         .envs(spec.env.iter().map(|(name, value)| (name, value)));
-    command.stderr(Stdio::from(output));
+    command.stderr(match error_log {
+        Some(_) => Stdio::piped(),
+        None => Stdio::from(output),
+    });
     if !spec.starts_programs {
         sys::filter_in_child(
             &mut command,
             seccomp::no_fork_filters().map_err(SandboxError::Other)?,
         );
     }
-    let child = command
+    let mut child = command
         .spawn()
         .map_err(|error| SandboxError::Other(format!("{program}: {error}")))?;
     SandboxMessage::Confined(confined).send();
+    let copied = error_log.and_then(|log| log.copy_in_background(child.stderr.take()?));
     let main = Pid::from_child(&child);
     loop {
         match wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) if pid == main => return Ok(exit_code(status)),
+            Ok(Some((pid, status))) if pid == main => {
+                // The last words of a command are the most interesting ones.
+                if let Some(copied) = copied {
+                    let _ = copied.recv_timeout(LAST_WORDS_TIMEOUT);
+                }
+                return Ok(exit_code(status));
+            }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(SandboxError::Other(error.to_string())),
         }

@@ -31,6 +31,9 @@ pub struct SandboxSpec {
     pub starts_programs: bool,
     pub mode: SandboxMode,
     pub limits: SandboxLimits,
+    /// The file for the command's standard error, for a command whose output is a protocol. Without one,
+    /// both streams are the output.
+    pub error_log: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -273,6 +273,7 @@ fn build_spec(parts: &ShellParts, request: &CommandRequest, temp: Option<&Path>)
         starts_programs,
         mode: settings.mode(),
         limits: settings.limits(),
+        error_log: None,
     }
 }
 

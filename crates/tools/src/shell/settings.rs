@@ -63,7 +63,7 @@ impl Default for ExecSettings {
 }
 
 impl ExecSettings {
-    pub(super) fn mode(&self) -> SandboxMode {
+    pub fn mode(&self) -> SandboxMode {
         match self.sandbox {
             SandboxChoice::On => SandboxMode::Full,
             SandboxChoice::NoNamespaces => SandboxMode::WithoutNamespaces,
@@ -71,7 +71,7 @@ impl ExecSettings {
         }
     }
 
-    pub(super) fn limits(&self) -> SandboxLimits {
+    pub fn limits(&self) -> SandboxLimits {
         let bytes = |mb: NonZeroU64| mb.get().saturating_mul(1024 * 1024);
         SandboxLimits {
             memory_bytes: bytes(self.memory_mb),

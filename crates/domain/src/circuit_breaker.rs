@@ -1,4 +1,4 @@
-//! Stops calling a remote agent for a while after repeated failures.
+//! Stops calling a remote agent or a tool server for a while after repeated failures.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ const OPEN_DURATION: Duration = Duration::from_secs(60);
 
 /// Consecutive failures, and the time since when calls are blocked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CircuitBreaker {
+pub struct CircuitBreaker {
     failures: u32,
     opened_at: Option<Instant>,
     last_error: String,
