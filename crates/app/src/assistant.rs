@@ -302,7 +302,10 @@ pub fn known_secrets(loaded: &LoadedConfig, environment: &Environment) -> Vec<Se
         .flat_map(|remote| remote.secrets().cloned());
     let delivery = &loaded.settings.automation;
     let delivery = [&delivery.smtp.password, &delivery.webhook.secret];
+    let servers = loaded.settings.mcp.servers.values();
+    let servers = servers.flat_map(|server| server.secrets().cloned());
     keys.chain(headers)
+        .chain(servers)
         .chain(delivery.into_iter().flatten().cloned())
         .chain(remote_agents)
         .chain(passwords)

@@ -13,6 +13,7 @@ use crate::environment::Environment;
 use crate::graph::{graph_tools, lazy_graph};
 use crate::knowledge_base::knowledge_base_tools;
 use crate::lazy_stores::LazyStores;
+use crate::mcp::{mcp_checks, mcp_tools};
 use crate::memory::memory_tools;
 use crate::payments::{payment_checks, payment_tools};
 use crate::toolset::Toolset;
@@ -55,7 +56,7 @@ type ChecksFn = for<'a> fn(&'a LoadedConfig, &'a Environment) -> BoxFuture<'a, V
 
 /// All capabilities, in the order of their tools. A new one is a line here and a field in `Settings`;
 /// its settings are guarded in project files unless `config/project.rs` allows them.
-const CAPABILITIES: [Capability; 10] = [
+const CAPABILITIES: [Capability; 11] = [
     Capability {
         tools: |context| Ok(context.toolset.tools()),
         checks: check_operator,
@@ -95,6 +96,10 @@ const CAPABILITIES: [Capability; 10] = [
     Capability {
         tools: payment_tools,
         checks: payment_checks,
+    },
+    Capability {
+        tools: mcp_tools,
+        checks: mcp_checks,
     },
 ];
 

@@ -156,6 +156,7 @@ impl LoadedConfig {
             search: merged.deserialize_group("search")?,
             net: merged.deserialize_group("net")?,
             a2a: merged.deserialize_group("a2a")?,
+            mcp: merged.deserialize_group("mcp")?,
         };
         Ok(Self {
             settings,
@@ -273,7 +274,9 @@ fn config_files(
     if let Some(file) = config_argument {
         return Ok(vec![environment.working_folder.join(file)]);
     }
-    let mut files: Vec<PathBuf> = Vec::new();
+    // Written by `lango mcp add`, so that the user's own file stays as it is.
+    let servers = environment.servers_file().filter(|file| file.exists());
+    let mut files: Vec<PathBuf> = servers.into_iter().collect();
     for folder in environment
         .config_folder()
         .into_iter()

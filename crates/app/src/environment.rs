@@ -39,6 +39,11 @@ impl Environment {
         self.folder("XDG_CONFIG_HOME", ".config")
     }
 
+    /// Returns the file with the tool servers that commands have added.
+    pub fn servers_file(&self) -> Option<PathBuf> {
+        self.config_folder().map(|folder| folder.join("mcp.json"))
+    }
+
     /// Returns the folder of Lango's data. `LANGO_HOME` overrides it.
     pub fn data_folder(&self) -> Option<PathBuf> {
         self.folder("XDG_DATA_HOME", ".local/share")

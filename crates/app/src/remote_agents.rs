@@ -9,6 +9,7 @@ use lango_remote::{RemoteSettings, RemoteTeam};
 
 use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
+use crate::mcp::server_specialists;
 use crate::team::load_registry;
 
 /// Connects the remote agents of the settings. Tries each agent once, concurrently, within a few
@@ -23,11 +24,9 @@ pub fn connect_remote_agents(
     if settings.agent.team.mode() == TeamMode::Single || !settings.a2a.enabled {
         return Ok(no_remote_agents());
     }
-    let taken = load_registry(loaded, environment)?
-        .specs
-        .into_iter()
-        .map(|spec| spec.name)
-        .collect();
+    let mut specs = load_registry(loaded, environment)?.specs;
+    specs.extend(server_specialists(loaded, environment, &specs));
+    let taken = specs.into_iter().map(|spec| spec.name).collect();
     let policy = settings.net.address_policy();
     let team = RemoteTeam::new(&settings.a2a, taken, policy, generation.clone());
     if !team.is_empty() {

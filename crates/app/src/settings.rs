@@ -59,6 +59,8 @@ pub struct Settings {
     pub net: lango_net::NetSettings,
     /// Remote agents (A2A).
     pub a2a: lango_remote::RemoteSettings,
+    /// Tool servers (MCP).
+    pub mcp: lango_mcp::McpSettings,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -13,6 +13,7 @@ use lango_text::suggest;
 
 use crate::config::{ConfigError, FolderSource, LoadedConfig};
 use crate::environment::Environment;
+use crate::mcp::{server_specialists, server_warnings};
 use crate::remote_agents::connect_remote_agents;
 
 /// A team, with its definitions and prompts.
@@ -25,6 +26,7 @@ pub struct AssembledTeam {
     pub remote_statuses: Vec<RemoteStatus>,
     prompts: PromptSources,
     remote_warnings: Vec<String>,
+    server_warnings: Vec<String>,
 }
 
 /// Builds the team of the settings with `tools` and the reachable remote agents.
@@ -49,7 +51,10 @@ pub fn assemble_team_with(
     remote_team: &RemoteTeam,
 ) -> Result<AssembledTeam, ConfigError> {
     let settings = &loaded.settings.agent.team;
-    let registry = load_registry(loaded, environment)?;
+    let mut registry = load_registry(loaded, environment)?;
+    registry
+        .specs
+        .extend(server_specialists(loaded, environment, &registry.specs));
     let prompts = load_prompts(loaded, environment)?;
     let tree = build_agent_tree(Config {
         mode: settings.mode(),
@@ -69,6 +74,7 @@ pub fn assemble_team_with(
         remote_statuses: remote_team.statuses(),
         prompts,
         remote_warnings: remote_warnings(loaded, remote_team),
+        server_warnings: server_warnings(loaded, environment),
     })
 }
 
@@ -268,6 +274,7 @@ impl AssembledTeam {
             ignored.map(|file| format!("{file}: unknown prompt name; the file is not used")),
         );
         warnings.extend(self.remote_warnings.iter().cloned());
+        warnings.extend(self.server_warnings.iter().cloned());
         if self.tree.mode == TeamMode::Multi {
             warnings.extend(self.misleading_words());
             if self.tree.specialists.is_empty() {

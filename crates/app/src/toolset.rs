@@ -13,6 +13,7 @@ use lango_browser::Navigator;
 use lango_documents::DocumentAccess;
 use lango_domain::{Generation, Tool, ToolError};
 use lango_engine::{ApprovalPolicy, Verdict};
+use lango_mcp::McpServer;
 use lango_tools::files::{self, DenyRead, FileTools, UndoStorage, Workspace, WorkspaceLimits};
 use lango_tools::shell::{self, Shell, ShellParts};
 use lango_tools::skills::{self, SkillCatalog, SkillSettings, TrustFile};
@@ -40,6 +41,8 @@ pub struct Toolset {
     secret_prompt: SharedPrompt,
     /// Kept here, so that reloaded tools see the same pages.
     navigator: OnceLock<Arc<Navigator>>,
+    /// Kept here, so that reloaded tools use the same running servers.
+    tool_servers: OnceLock<Vec<Arc<McpServer>>>,
 }
 
 /// The folders from which skills are loaded.
@@ -88,6 +91,7 @@ impl Toolset {
             catalog: SharedCatalog::default(),
             secret_prompt: SharedPrompt::default(),
             navigator: OnceLock::new(),
+            tool_servers: OnceLock::new(),
         })
     }
 
@@ -123,6 +127,14 @@ impl Toolset {
     /// Returns the navigator, which `build` creates once.
     pub(crate) fn navigator(&self, build: impl FnOnce() -> Arc<Navigator>) -> &Arc<Navigator> {
         self.navigator.get_or_init(build)
+    }
+
+    /// Returns the tool servers, which `build` creates once.
+    pub(crate) fn tool_servers(
+        &self,
+        build: impl FnOnce() -> Vec<Arc<McpServer>>,
+    ) -> &[Arc<McpServer>] {
+        self.tool_servers.get_or_init(build)
     }
 
     /// Returns the names that jobs and workflows can use. The build of a team sets them.

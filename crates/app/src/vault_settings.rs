@@ -106,7 +106,8 @@ fn visit(settings: &mut Settings, on_setting: &mut dyn FnMut(SecretSetting<'_>))
             &address,
             &mut provider.api_key,
         );
-        visit_headers(on_setting, &key, &address, &mut provider.headers);
+        let headers = ("headers", &mut provider.headers);
+        visit_map(on_setting, &key, &address, headers);
     }
     let embedding = &mut settings.embedding;
     let (key, address) = ("embedding.apiKey".to_owned(), embedding.base_url.clone());
@@ -127,8 +128,9 @@ fn visit(settings: &mut Settings, on_setting: &mut dyn FnMut(SecretSetting<'_>))
             &address,
             &mut remote.token,
         );
-        visit_headers(on_setting, &key, &address, &mut remote.headers);
+        visit_map(on_setting, &key, &address, ("headers", &mut remote.headers));
     }
+    visit_servers(settings, on_setting);
     let credentials = &mut settings.browser.credentials;
     credentials.retain(|host, value| {
         let mut given = Some(value.clone());
@@ -156,6 +158,20 @@ fn visit(settings: &mut Settings, on_setting: &mut dyn FnMut(SecretSetting<'_>))
     visit_one(on_setting, key, &None, &mut webhook.secret);
 }
 
+fn visit_servers(settings: &mut Settings, on_setting: &mut dyn FnMut(SecretSetting<'_>)) {
+    for (id, server) in &mut settings.mcp.servers {
+        let (key, address) = (format!("mcp.servers.{id}"), server.url.clone());
+        visit_one(
+            on_setting,
+            format!("{key}.token"),
+            &address,
+            &mut server.token,
+        );
+        visit_map(on_setting, &key, &address, ("headers", &mut server.headers));
+        visit_map(on_setting, &key, &None, ("env", &mut server.env));
+    }
+}
+
 fn visit_one(
     on_setting: &mut dyn FnMut(SecretSetting<'_>),
     key: String,
@@ -169,17 +185,18 @@ fn visit_one(
     });
 }
 
-fn visit_headers(
+/// Visits the values of a table, which has the name of its setting.
+fn visit_map(
     on_setting: &mut dyn FnMut(SecretSetting<'_>),
     key: &str,
     address: &Option<String>,
-    headers: &mut std::collections::BTreeMap<String, Secret>,
+    (setting, values): (&str, &mut std::collections::BTreeMap<String, Secret>),
 ) {
-    headers.retain(|name, header| {
+    values.retain(|name, header| {
         let mut value = Some(header.clone());
         visit_one(
             on_setting,
-            format!("{key}.headers.{name}"),
+            format!("{key}.{setting}.{name}"),
             address,
             &mut value,
         );

@@ -6,6 +6,7 @@ mod browser;
 mod graph;
 mod index;
 mod knowledge;
+mod mcp;
 mod memory;
 mod operator;
 mod payment;
@@ -32,6 +33,7 @@ pub use graph::{
 };
 pub use index::{CorpusFormat, EvalCommand, IndexCommand};
 pub use knowledge::{InquiryCommand, KnowledgeCommand};
+pub use mcp::{McpAddArgs, McpCommand};
 pub use memory::{MemoryCommand, MemoryListArgs};
 pub use operator::{SkillCommand, TrashCommand, UndoArgs};
 pub use payment::{
@@ -199,6 +201,9 @@ pub enum Command {
     /// Open pages in the browser: open, screenshot, profile.
     #[command(subcommand)]
     Browser(BrowserCommand),
+    /// Manage tool servers (MCP): add, list, tools, check, call, trust, logs, import, remove.
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Run evaluations.
     #[command(subcommand)]
     Eval(EvalCommand),

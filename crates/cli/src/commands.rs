@@ -18,6 +18,7 @@ mod inquiry;
 mod key;
 mod knowledge;
 mod maintenance;
+mod mcp;
 mod memory;
 mod model;
 mod payment;
@@ -88,6 +89,7 @@ pub fn run(args: Args) -> Result<ExitCode, CliError> {
         Some(Command::Key(command)) => key::run(&global, &command),
         Some(Command::Payment(command)) => payment::run(&global, &command),
         Some(Command::Browser(command)) => browser::run(&global, &command),
+        Some(Command::Mcp(command)) => mcp::run(&global, &command),
         Some(Command::Audit(args)) => audit::run(&global, &args),
         Some(Command::Agent(command)) => agent::run(&global, command),
         Some(Command::A2a(command)) => return a2a::run(&global, &command, format),

@@ -131,6 +131,8 @@ pub enum SpecOrigin {
     BuiltIn,
     /// A file of the user.
     User(PathBuf),
+    /// Made for a tool server of the settings. Claims of the user come first.
+    ToolServer,
 }
 
 impl AgentSpec {

@@ -90,7 +90,7 @@ impl ToolDefinition {
 
     /// Returns a few words about what the tool does, for the agent that delegates. They come from its title
     /// or its name.
-    pub(crate) fn capability(&self) -> String {
+    pub fn capability(&self) -> String {
         let title = self
             .title
             .as_deref()

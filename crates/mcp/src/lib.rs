@@ -25,6 +25,7 @@ pub use definition::ToolDefinition;
 pub use error::McpError;
 pub use launch::{LaunchEnvironment, ServerAddress};
 pub use manifest::{LeftOut, Manifest};
+pub use private_file::write as write_private_file;
 pub use server::{McpServer, ServerFiles};
 pub use settings::{McpServerSettings, McpSettings, ServerKey, ToolLevel};
 pub use tool_name::{TOOL_PREFIX, tool_prefix};

@@ -11,7 +11,7 @@ pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Replaces a file.
-pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     create_folder(folder)?;
     let temp = folder.join(format!(".new-{}", uuid::Uuid::now_v7().simple()));

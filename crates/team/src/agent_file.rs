@@ -126,7 +126,7 @@ fn instruction(body: &str) -> Result<String, String> {
 }
 
 /// Appends the text about rejecting a task, unless the instruction already contains the marker (S36).
-pub(crate) fn with_hand_back(instruction: &str) -> String {
+pub fn with_hand_back(instruction: &str) -> String {
     let instruction = sanitize::strip_control_chars(instruction);
     if instruction.contains(lango_domain::markers::REJECT_MARKER) {
         return instruction.trim().to_owned();

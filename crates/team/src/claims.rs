@@ -51,7 +51,7 @@ impl ToolClaims {
         for spec in specs {
             for prefix in &spec.prefixes {
                 match &spec.origin {
-                    SpecOrigin::BuiltIn => {
+                    SpecOrigin::BuiltIn | SpecOrigin::ToolServer => {
                         built_in.push(claim(&prefix.text, &spec.name, spec.name.to_string()))
                     }
                     SpecOrigin::User(file) => {

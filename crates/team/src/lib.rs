@@ -14,7 +14,7 @@ mod registry;
 mod settings;
 mod tree;
 
-pub use agent_file::{AgentFileError, parse_agent_file};
+pub use agent_file::{AgentFileError, parse_agent_file, with_hand_back};
 pub use capability::{CapabilityMap, GENERAL_ACTIONS, capability_description, tool_capability};
 pub use claims::{ClaimError, Routes, ToolClaims};
 pub use instruction::{CONFUSABLE_WORDS, confusable_words, contains_word};

@@ -91,6 +91,7 @@ impl AgentRegistry {
             let file = match &spec.origin {
                 SpecOrigin::BuiltIn => format!("agents/{}.md", spec.name),
                 SpecOrigin::User(file) => file.display().to_string(),
+                SpecOrigin::ToolServer => format!("mcp.servers ({})", spec.name),
             };
             let facts = spec.routing_texts().join("\n");
             let confusing = confusable_words(&facts);

@@ -279,7 +279,7 @@ mod tests {
 
     /// The settings that are guarded on purpose: whole groups, and single settings of groups with
     /// allowed ones.
-    const GUARDED: [&str; 31] = [
+    const GUARDED: [&str; 32] = [
         "agent.multiAgent",
         "agent.team",
         "agent.agentsDir",
@@ -311,6 +311,7 @@ mod tests {
         "search",
         "net",
         "a2a",
+        "mcp",
     ];
 
     /// B100
