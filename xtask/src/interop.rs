@@ -1,11 +1,12 @@
-//! Interoperability tests: the official A2A kits and OpenAI clients against the real binary, and a real
-//! mail server against the deliveries by e-mail.
+//! Interoperability tests: the official A2A kits and OpenAI clients against the real binary, a real mail
+//! server against the deliveries by e-mail, and tool servers of others (MCP) as parts of the team.
 //!
 //! The peers are installed once from the package registries, into the build folder.
 
 mod cases;
 mod email;
 mod lango;
+mod mcp;
 pub(crate) mod peers;
 pub(crate) mod process;
 

@@ -83,13 +83,13 @@ pub(crate) fn mcp_tools(context: &CapabilityContext<'_>) -> Result<Vec<Tool>, Co
         )
         .0
     };
-    let servers = context.toolset.tool_servers(build).iter();
+    let servers = context.toolset.tool_servers.get_or_init(build).iter();
     Ok(servers
         .flat_map(|server| server_tools(server, trusted_definitions(server)))
         .collect())
 }
 
-/// What is known about a server without starting it.
+/// The state of a server, known without starting it.
 pub struct ServerStatus {
     pub server: Arc<McpServer>,
     pub trust: TrustState,

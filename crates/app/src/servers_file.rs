@@ -23,7 +23,7 @@ pub struct ServersFile {
 pub struct ImportedServers {
     /// The settings by names that are valid here.
     pub servers: Vec<(ServerKey, Value)>,
-    /// What was left out or changed.
+    /// Servers that were left out, and names that were changed.
     pub warnings: Vec<String>,
 }
 

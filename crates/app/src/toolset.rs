@@ -42,7 +42,7 @@ pub struct Toolset {
     /// Kept here, so that reloaded tools see the same pages.
     navigator: OnceLock<Arc<Navigator>>,
     /// Kept here, so that reloaded tools use the same running servers.
-    tool_servers: OnceLock<Vec<Arc<McpServer>>>,
+    pub(crate) tool_servers: OnceLock<Vec<Arc<McpServer>>>,
 }
 
 /// The folders from which skills are loaded.
@@ -127,14 +127,6 @@ impl Toolset {
     /// Returns the navigator, which `build` creates once.
     pub(crate) fn navigator(&self, build: impl FnOnce() -> Arc<Navigator>) -> &Arc<Navigator> {
         self.navigator.get_or_init(build)
-    }
-
-    /// Returns the tool servers, which `build` creates once.
-    pub(crate) fn tool_servers(
-        &self,
-        build: impl FnOnce() -> Vec<Arc<McpServer>>,
-    ) -> &[Arc<McpServer>] {
-        self.tool_servers.get_or_init(build)
     }
 
     /// Returns the names that jobs and workflows can use. The build of a team sets them.

@@ -68,7 +68,7 @@ impl ClientHandler for ClientSide {
         self.is_list_stale.store(true, Ordering::Release);
     }
 
-    /// Shows the progress of the only running call. With several, nobody knows which one is meant.
+    /// Shows the progress of the only running call. With several it is not known which one is meant.
     async fn on_progress(
         &self,
         progress: ProgressNotificationParam,

@@ -24,7 +24,7 @@ pub struct ToolDefinition {
     pub input_schema: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// What the server says about the effects of the tool. It is shown to people and decides nothing.
+    /// The server's own words about the effects of the tool. They are shown to people and decide nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints: Option<Value>,
 }

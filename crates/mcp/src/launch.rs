@@ -40,7 +40,7 @@ const FOLDER_VARIABLES: [&str; 6] = [
     "XDG_RUNTIME_DIR",
 ];
 
-/// What every start needs from this process.
+/// The parts of this process that every start needs.
 #[derive(Clone, Debug)]
 pub struct LaunchEnvironment {
     /// The program that is the sandbox helper.
@@ -254,7 +254,7 @@ impl ProgramAddress {
             path.canonicalize()
                 .map_err(|error| format!("{}: {error}", path.display()))
         };
-        let mut read = program_folders(&program, &self.args, home);
+        let mut read = program_folders(&program, &self.args, (path, home));
         for path in self.read.iter().chain(&self.cwd) {
             read.push(real(path)?);
         }

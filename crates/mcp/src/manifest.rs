@@ -1,4 +1,4 @@
-//! What is known about a server, on disk: no server has to run for the team to be built.
+//! The tools of a server, kept on disk: no server has to run for the team to be built.
 
 use std::path::Path;
 

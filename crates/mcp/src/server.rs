@@ -41,7 +41,7 @@ impl ServerFiles {
         self.folder.join(format!("{key}.manifest.json"))
     }
 
-    /// What the program of a server writes to its standard error.
+    /// The file with the standard error of a server's program.
     pub fn log(&self, key: &ServerKey) -> PathBuf {
         self.folder.join(format!("{key}.log"))
     }

@@ -45,7 +45,7 @@ pub struct McpServerSettings {
     pub token: Option<Secret>,
     /// Additional headers for every request to the URL; like tokens, they are never shown.
     pub headers: BTreeMap<String, Secret>,
-    /// What the server is for, in one sentence, for the agent that delegates.
+    /// The purpose of the server, in one sentence, for the agent that delegates.
     pub description: Option<String>,
     /// The level of single tools, by the names that the server uses; `*` means all others. A tool is
     /// dangerous unless it is listed here, whatever the server says about it.

@@ -112,7 +112,7 @@ fn with_outgoing(tool: Tool, server: &McpServer) -> Tool {
 
 #[derive(Deserialize, JsonSchema)]
 struct FindArgs {
-    /// What the tool should do, in a few words.
+    /// The task of the tool, in a few words.
     query: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the user has confirmed: the command line of each server, and each tool by its content. Anything
+//! The confirmations of the user: the command line of each server, and each tool by its content. Anything
 //! else of a server reaches no model (B150).
 
 use std::collections::BTreeMap;

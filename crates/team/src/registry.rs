@@ -85,9 +85,15 @@ impl AgentRegistry {
 
     /// Returns warnings about valid definitions: words that mislead the orchestrator (S33).
     pub fn warnings(&self) -> Vec<String> {
-        let names: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+        // The name of a tool server is often an ordinary word, such as `files`.
+        let written = || {
+            self.specs
+                .iter()
+                .filter(|spec| spec.origin != SpecOrigin::ToolServer)
+        };
+        let names: Vec<&str> = written().map(|spec| spec.name.as_str()).collect();
         let mut warnings = Vec::new();
-        for spec in &self.specs {
+        for spec in written() {
             let file = match &spec.origin {
                 SpecOrigin::BuiltIn => format!("agents/{}.md", spec.name),
                 SpecOrigin::User(file) => file.display().to_string(),

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::email;
 use super::lango::Lango;
+use super::mcp;
 use super::peers::Peers;
 use super::process::{PeerServer, run_json_lines};
 
@@ -35,6 +36,14 @@ pub fn all() -> Vec<InteropCase> {
         case("three Langos in a row", three_chained),
         case("three Langos, cancelled", cancel_through_chain),
     ];
+    cases.extend([
+        case("MCP server-everything", mcp::everything),
+        case("MCP server-everything, HTTP", mcp::everything_over_http),
+        case("MCP server-filesystem", mcp::filesystem),
+        case("MCP server-memory", mcp::memory),
+        case("MCP mcp-server-time", mcp::time),
+        case("MCP fastmcp", mcp::fastmcp),
+    ]);
     for client in CLIENTS {
         cases.push(case(&format!("client {}", client.join(" ")), |peers| {
             external_client(peers, client)

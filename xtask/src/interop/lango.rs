@@ -1,10 +1,10 @@
 //! The `lango` binary with its own home folder.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use super::peers::Peers;
@@ -82,6 +82,28 @@ impl Lango {
         }
         command.current_dir(self.home.path().join(WORKSPACE));
         command
+    }
+
+    /// Returns the folder that is deleted with this value.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Runs a command and returns what it prints. Fails if the command does.
+    pub fn run(&self, words: &[&str]) -> Result<String> {
+        let mut command = Command::new(&self.program);
+        command
+            .args(words)
+            .env("LANGO_HOME", self.home.path().join("own"))
+            .current_dir(self.home.path().join(WORKSPACE))
+            .stdin(Stdio::null());
+        let output = command.output()?;
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !output.status.success() {
+            let told = String::from_utf8_lossy(&output.stderr);
+            bail!("{command:?} failed:\n{printed}\n{told}");
+        }
+        Ok(printed)
     }
 
     /// Starts the server and creates an access token.

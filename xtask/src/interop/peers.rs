@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::root;
 
 /// Python packages of each virtual environment.
-const PYTHON_PACKAGES: [(&str, &[&str]); 2] = [
+const PYTHON_PACKAGES: [(&str, &[&str]); 3] = [
     (
         "python-1.0",
         &[
@@ -25,6 +25,10 @@ const PYTHON_PACKAGES: [(&str, &[&str]); 2] = [
     (
         "python-0.3",
         &["a2a-sdk[http-server]==0.3.26", "uvicorn", "httpx"],
+    ),
+    (
+        "python-mcp",
+        &["fastmcp==4.1.2", "mcp-server-time==2026.10.19"],
     ),
 ];
 
@@ -57,6 +61,13 @@ impl Peers {
         command
     }
 
+    /// Returns the words that start a tool server of the official packages.
+    pub fn mcp_node(&self, package: &str) -> Vec<String> {
+        let packages = self.folder.join("mcp/node_modules/@modelcontextprotocol");
+        let script = packages.join(package).join("dist/index.js");
+        vec!["node".to_owned(), script.display().to_string()]
+    }
+
     /// Returns the client or the server of a kit.
     pub fn a2a(&self, kit: &str, part: &str) -> Command {
         match kit {
@@ -81,7 +92,8 @@ pub fn install() -> Result<Peers> {
     for (name, packages) in PYTHON_PACKAGES {
         install_python(&folder, name, packages)?;
     }
-    install_node(&folder)?;
+    install_node(&folder, "node")?;
+    install_node(&folder, "mcp")?;
     install_payment_peers()?;
     let rust = folder.join("rust");
     let manifest = root().join("peers/rust/Cargo.toml");
@@ -121,11 +133,11 @@ fn install_python(folder: &Path, name: &str, packages: &[&str]) -> Result<()> {
     })
 }
 
-fn install_node(folder: &Path) -> Result<()> {
-    let (from, to) = (root().join("peers/node"), folder.join("node"));
+fn install_node(folder: &Path, name: &str) -> Result<()> {
+    let (from, to) = (root().join("peers").join(name), folder.join(name));
     copy_files(&from, &to)?;
     let wanted = fs::read_to_string(from.join("package.json"))?;
-    install_once(folder, "node", &wanted, || {
+    install_once(folder, name, &wanted, || {
         run_quietly(
             Command::new("npm")
                 .args(["install", "--silent", "--no-audit", "--no-fund"])

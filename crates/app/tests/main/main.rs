@@ -9,6 +9,8 @@ mod config;
 #[cfg(test)]
 mod labels;
 #[cfg(test)]
+mod mcp;
+#[cfg(test)]
 mod project;
 #[cfg(test)]
 mod reference;

@@ -89,7 +89,7 @@ pub struct McpAddArgs {
     /// The folder in which the program runs.
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// What the server is for, in one sentence.
+    /// The purpose of the server, in one sentence.
     #[arg(long)]
     pub description: Option<String>,
     /// Confirm the server and its tools without asking.

@@ -19,6 +19,8 @@ mod graph;
 #[cfg(test)]
 mod knowledge;
 #[cfg(test)]
+mod mcp;
+#[cfg(test)]
 mod memory;
 #[cfg(test)]
 mod older_store;

@@ -103,6 +103,7 @@ pub fn context() -> ToolContext {
         agent: AgentName::new("fixture").unwrap(),
         call: CallId::new("c1"),
         label: Label::default(),
+        typed_addresses: Vec::new(),
         output_sink: ToolOutputSink::disconnected(),
         redactor: SecretRedactor::default(),
     }
