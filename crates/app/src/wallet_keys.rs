@@ -172,7 +172,10 @@ mod tests {
         let created = wallets(folder.path()).create(&local, "main").await.unwrap();
         // Another process.
         let keys = wallets(folder.path());
-        assert_eq!(keys.list(&local).await.unwrap(), [created.clone()]);
+        assert_eq!(
+            keys.list(&local).await.unwrap(),
+            std::slice::from_ref(&created)
+        );
         assert_eq!(keys.list(&ann).await.unwrap(), []);
         let signer = keys.signer(&local, created.address).await.unwrap();
         assert_eq!(signer.address(), created.address);
@@ -214,7 +217,10 @@ mod tests {
         vault.remove_key_file().await.unwrap();
         vault.lock().await.unwrap();
         let locked = wallets(folder.path());
-        assert_eq!(locked.list(&local).await.unwrap(), [created.clone()]);
+        assert_eq!(
+            locked.list(&local).await.unwrap(),
+            std::slice::from_ref(&created)
+        );
         let refused = locked.signer(&local, created.address).await.err().unwrap();
         assert!(matches!(refused, WalletError::Locked), "{refused}");
         let refused = locked.create(&local, "second").await.unwrap_err();

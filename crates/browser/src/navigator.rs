@@ -191,7 +191,7 @@ impl Navigator {
 }
 
 /// Returns host and port of an address on this machine or the local network that the user typed. Names count
-/// only if nobody else decides what they mean: the owner of any other name could point it to this machine.
+/// only if no one else decides what they mean: the owner of any other name could point it to this machine.
 pub(crate) fn typed_endpoint(url: &Url, typed: &[String]) -> Option<(String, u16)> {
     let endpoint = |url: &Url| {
         let host = url.host()?;

@@ -63,11 +63,8 @@ impl UserText {
     /// not negated there.
     pub fn contains_args(&self, args: &Value) -> bool {
         let texts = argument_texts(args);
-        let is_typed = |text: &String| {
-            self.raw_requests
-                .iter()
-                .any(|request| mentions(request, text))
-        };
+        let requests = &self.raw_requests;
+        let is_typed = |text: &String| requests.iter().any(|request| mentions(request, text));
         !texts.is_empty() && texts.iter().all(is_typed)
     }
 

@@ -30,7 +30,7 @@ pub struct UnfinishedTurn {
 }
 
 /// Finds an unfinished turn at the end of a log. `safety` returns the safety level of an agent's
-/// tool, and `is_remote` whether an agent works elsewhere.
+/// tool, and `is_remote` tells agents of other machines.
 pub(crate) fn find_unfinished_turn(
     log: &[Arc<Event>],
     safety: impl Fn(&Author, &str) -> Safety,

@@ -339,7 +339,7 @@ impl LogWriter {
     }
 }
 
-/// Removes values from the earlier turns of the session. A secret may have been stored elsewhere since
+/// Removes values from the earlier turns of the session. Another session may have stored a secret since
 /// then, or the process may have ended before its value was removed.
 async fn redact_earlier(
     store: &dyn SessionStore,

@@ -23,6 +23,7 @@ mod redact;
 mod reserve;
 mod scheduler_lock;
 mod session_locks;
+mod session_log;
 mod session_search;
 mod sessions;
 mod settings;

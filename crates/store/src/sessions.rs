@@ -16,8 +16,9 @@ use crate::damage::{RowReader, display_column};
 
 use crate::event_rows;
 use crate::knowledge;
+use crate::session_log::load;
 use crate::session_search;
-use crate::store::{SqliteStore, load};
+use crate::store::SqliteStore;
 
 const SELECT_SESSION_INFO: &str = "SELECT name, title,
     (SELECT count(*) FROM events WHERE session = id), created, updated,
