@@ -36,29 +36,6 @@ impl WorkflowCatalog {
     }
 }
 
-/// Kinds of delivery targets; those with `:` need something after it.
-const TARGETS: [&str; 7] = [
-    "inbox", "notify", "session:", "file:", "webhook:", "command:", "email:",
-];
-
-/// Checks the kind of a delivery target. Returns a hint if it is unknown.
-pub(super) fn check_target(text: &str) -> Result<(), String> {
-    let is_known = TARGETS.iter().any(|target| match target.ends_with(':') {
-        true => text.len() > target.len() && text.starts_with(target),
-        false => text == *target,
-    });
-    if is_known {
-        return Ok(());
-    }
-    let kind = text.split(':').next().unwrap_or_default();
-    let kinds = TARGETS.map(|target| target.trim_end_matches(':'));
-    let near = suggest::did_you_mean(kind, kinds).filter(|_| !kinds.contains(&kind));
-    Err(near.unwrap_or_else(|| {
-        "write `inbox`, `notify`, `session:NAME`, `file:PATH`, `webhook:URL`, `command:LINE` or `email:ADDRESS`"
-            .to_owned()
-    }))
-}
-
 /// Checks everything that can be known without the names of agents and tools.
 pub(super) fn check_steps(
     workflow: &Workflow,

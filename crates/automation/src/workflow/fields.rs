@@ -33,6 +33,8 @@ pub(super) struct FieldMap<'a> {
     entries: &'a [SpannedEntry],
     /// The name of the map, for messages.
     what: &'a str,
+    /// The keys that unknown ones were probably meant to be.
+    meant: Vec<String>,
 }
 
 impl<'a> FieldMap<'a> {
@@ -52,19 +54,26 @@ impl<'a> FieldMap<'a> {
         let unknown = entries
             .iter()
             .filter(|entry| !known.contains(&entry.key.as_str()));
+        let mut meant = Vec::new();
         for entry in unknown {
             let message = format!("{what} has no key `{}`", entry.key);
             let other = OTHER_NAMES.iter().find(|(other, here)| {
                 *other == entry.key && known.iter().any(|name| here.starts_with(name))
             });
             let near = suggest::did_you_mean(&entry.key, known.iter().copied());
+            let names = suggest::nearest(&entry.key, known.iter().copied());
+            meant.extend(names.into_iter().map(str::to_owned));
             let hint = match other {
                 Some((_, here)) => format!("write `{here}`"),
                 None => near.unwrap_or_else(|| format!("known keys are {}", known.join(", "))),
             };
             errors.push_with_hint(entry, message, hint);
         }
-        Some(Self { entries, what })
+        Some(Self {
+            entries,
+            what,
+            meant,
+        })
     }
 
     pub fn get(&self, key: &str) -> Option<&'a SpannedEntry> {
@@ -91,7 +100,8 @@ impl<'a> FieldMap<'a> {
         at: FilePosition,
         errors: &mut ErrorList<'_>,
     ) -> Option<&'a str> {
-        if self.get(key).is_none() {
+        // A misspelled key is reported already.
+        if self.get(key).is_none() && !self.meant.iter().any(|meant| meant == key) {
             let hint = format!("add `{key}: …`");
             errors.push_with_hint(at, format!("{} needs `{key}`", self.what), hint);
         }

@@ -16,6 +16,7 @@ use super::expression::ValueType;
 use super::fields::FieldMap;
 use super::reference::is_name;
 use super::step_file::{StepDraft, read_step};
+use crate::delivery::DeliveryTarget;
 use crate::schedule::{ScheduleError, Timetable, parse_zone};
 
 const KEYS: [&str; 8] = [
@@ -271,10 +272,11 @@ fn read_time_zone(fields: &FieldMap<'_>, errors: &mut ErrorList<'_>) -> Option<S
 pub(super) fn read_targets(fields: &FieldMap<'_>, errors: &mut ErrorList<'_>) -> Vec<String> {
     let mut targets = Vec::new();
     for (text, value) in fields.texts("deliver_to", errors) {
-        match check::check_target(text) {
-            Ok(()) => targets.push(text.to_owned()),
-            Err(hint) => {
-                errors.push_with_hint(value, format!("`{text}` is not a delivery target"), hint);
+        match text.parse::<DeliveryTarget>() {
+            Ok(_) => targets.push(text.to_owned()),
+            Err(error) => {
+                let message = format!("`{text}` is not a delivery target");
+                errors.push_with_hint(value, message, error.reason);
             }
         }
     }

@@ -163,11 +163,14 @@ fn read_action(
     let prompt = fields.required_text("prompt", start, errors);
     let agent = fields.text("agent", errors).map(str::to_owned);
     let input = read_input(fields, references, errors);
-    let entry = fields.get("prompt")?;
-    let prompt = plain_text(prompt?, &entry.value, "a prompt", errors)?;
+    let prompt = fields
+        .get("prompt")
+        .zip(prompt)
+        .and_then(|(entry, text)| plain_text(text, &entry.value, "a prompt", errors));
+    // A prompt with errors does not keep the name of the agent from being checked.
     Some(StepAction::Agent {
         agent,
-        prompt,
+        prompt: prompt.unwrap_or_default(),
         input,
     })
 }

@@ -3,12 +3,13 @@
 use lango_app::capability::automation::planning::{
     JobRequest, PlannedJob, RunOptions, WorkRequest, WorkTime,
 };
+use lango_app::capability::automation::time_text::absolute_time;
 use lango_domain::automation::{
-    CatchUp, JobAction, OverlapRule, RunBudget, ScheduleKind, SessionMode,
+    CatchUp, Job, JobAction, OverlapRule, RunBudget, ScheduleKind, SessionMode,
 };
 use lango_text::sanitize::one_line;
 
-use super::{job_json, schedule_text};
+use super::{in_both_zones, job_json, schedule_text};
 use crate::args::{CatchUpChoice, CronAddArgs, OverlapChoice, SessionChoice};
 use crate::commands::automation::{
     ArgumentNames, AutomationView, confirm_permission, plan_error, rows, run_options,
@@ -59,20 +60,24 @@ pub async fn add(view: &AutomationView, args: &CronAddArgs) -> Result<CommandOut
     let job = job.map_err(|error| plan_error(error, names))?;
     let title = styled(NAME, one_line(&job.name));
     let mut plain = format!("Added {title}  {}\n", schedule_text(&job));
-    plain.push_str(&rows(&added_rows(view, &planned)));
+    plain.push_str(&rows(&added_rows(view, &job, &planned)));
     let notice = view.no_scheduler_notice().await?;
     let output = CommandOutput::new(plain, job_json(view, &job, None));
     Ok(output.with_warnings(waiting.into_iter().chain(notice).collect()))
 }
 
 /// Returns when the job runs, what it may do, and where its results go.
-fn added_rows(view: &AutomationView, planned: &PlannedJob) -> Vec<(&'static str, String)> {
+fn added_rows(
+    view: &AutomationView,
+    job: &Job,
+    planned: &PlannedJob,
+) -> Vec<(&'static str, String)> {
     let spec = &planned.job.spec;
     let mut rows = Vec::new();
     for (at, number) in planned.next.iter().zip(0..) {
         rows.push(match number {
-            0 => ("next", view.times.both(at.timestamp())),
-            _ => ("then", view.times.absolute(at.timestamp())),
+            0 => ("next", in_both_zones(view, job, at.timestamp())),
+            _ => ("then", absolute_time(at)),
         });
     }
     if !matches!(spec.action, JobAction::Reminder { .. }) {

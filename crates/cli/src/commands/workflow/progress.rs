@@ -21,7 +21,8 @@ pub async fn follow(
     quiet: bool,
 ) -> Result<Option<Run>, CliError> {
     let mut progress = StepProgress {
-        is_shown: !quiet && std::io::stderr().is_terminal(),
+        is_quiet: quiet,
+        is_terminal: std::io::stderr().is_terminal(),
         seen: HashMap::new(),
     };
     loop {
@@ -41,7 +42,9 @@ pub async fn follow(
 
 /// Prints every change of a step once.
 struct StepProgress {
-    is_shown: bool,
+    is_quiet: bool,
+    /// Without one, only questions are printed: the run waits until someone answers them.
+    is_terminal: bool,
     /// The state and the attempt of each step as they were last printed.
     seen: HashMap<String, (StepState, u32)>,
 }
@@ -52,7 +55,9 @@ impl StepProgress {
         for row in steps {
             let now = (row.state, row.attempt);
             let before = self.seen.insert(row.step.clone(), now);
-            if row.state == StepState::Pending || before == Some(now) || !self.is_shown {
+            let question = question(run, row);
+            let is_shown = !self.is_quiet && (self.is_terminal || question.is_some());
+            if row.state == StepState::Pending || before == Some(now) || !is_shown {
                 continue;
             }
             print_stderr(&step_line(row, width.unwrap_or(0)));
@@ -60,7 +65,7 @@ impl StepProgress {
             if let Some(detail) = detail {
                 print_stderr(&format!("      {}", truncated_line(detail, 300)));
             }
-            if let Some(question) = question(run, row) {
+            if let Some(question) = question {
                 print_stderr(&format!("      {}", styled(DIM, question)));
             }
         }
