@@ -38,9 +38,12 @@ async fn a_dead_process_loses_the_lease() {
     let held = second.acquire_lease(lease_claim("second")).await.unwrap();
     assert_eq!(held, LeaseOutcome::HeldBy(lease.clone()));
     let again = first.acquire_lease(lease_claim("again")).await.unwrap();
-    assert_eq!(again, LeaseOutcome::HeldBy(lease));
+    assert_eq!(again, LeaseOutcome::HeldBy(lease.clone()));
+    assert_eq!(second.lease().await.unwrap(), Some(lease));
     // Closes the lock file, as the end of the process would.
     drop(first);
+    let ended = second.lease().await.unwrap().unwrap();
+    assert_eq!(ended.until, Timestamp::UNIX_EPOCH);
     let taken = second.acquire_lease(lease_claim("second")).await.unwrap();
     assert!(matches!(taken, LeaseOutcome::Acquired(_)));
 }
